@@ -23,7 +23,7 @@ import numpy as np
 from thalweg.lab.studies.combination.runs import forecasts
 
 import thalweg as tw
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.lab.sample import demand
 from thalweg.lab.streams import _need, draw
 
@@ -40,7 +40,7 @@ class Case(NamedTuple):
     yesterday: int | None = None
 
     @property
-    def start(self) -> Array | None:
+    def start(self) -> Floats | None:
         """Where learners begin: as a forecast one would trust, the value of a day ago."""
         return None if self.yesterday is None else np.eye(self.domain.dim)[self.yesterday]
 
@@ -71,7 +71,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-def ignores_delay(learner: tw.Learner, case: Case) -> Array:
+def ignores_delay(learner: tw.Learner, case: Case) -> Floats:
     """The losses of one that knows nothing of the delay."""
     waiting, paid = [], []
     for f in case.problem:
@@ -83,13 +83,13 @@ def ignores_delay(learner: tw.Learner, case: Case) -> Array:
     return np.array(paid)
 
 
-def contenders(case: Case) -> dict[str, Callable[[], Array]]:
+def contenders(case: Case) -> dict[str, Callable[[], Floats]]:
     """Who plays, as functions that give the losses."""
     X, problem, d, _ = case
     G, L, n = problem.gradient_bound(X), problem.smoothness, len(problem)
     turns, start = math.ceil(n / (d + 1)), case.start
 
-    def play(learner: tw.Learner) -> Array:
+    def play(learner: tw.Learner) -> Floats:
         return tw.play(learner, problem).losses
 
     return {
@@ -120,7 +120,7 @@ def main() -> None:
         print(f"| {name} | {stay} | {fixed:.4g} |", " | ".join(f"{losses[who].sum():.4g}" for who in columns), "|")
 
 
-def draw_picture(case: Case, losses: dict[str, Array]) -> None:
+def draw_picture(case: Case, losses: dict[str, Floats]) -> None:
     """What was paid so far, on the first series."""
     figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
     stay = case.problem.losses_of(case.start)

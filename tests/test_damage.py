@@ -16,9 +16,9 @@ import thalweg as tw
 from tests import damage, damaged_files
 from tests.samples import QUIET, SAMPLES, blocks, every, fields, memories, played, same
 from thalweg._core import saving
+from thalweg._core.recorded import build, describe
 from thalweg._core.saving import FREE
 from thalweg._kernels.clock import FRESH
-from thalweg._recorded import build, describe
 from thalweg.errors import StateError
 
 pytestmark = QUIET

@@ -21,7 +21,7 @@ from tests.samples import CONTROL, PCA, SAMPLES, make, show
 from tests.worlds import clip
 from thalweg import files
 from thalweg._core.archive import SCHEMA, TEXT
-from thalweg._recorded import build, describe
+from thalweg._core.recorded import build, describe
 from thalweg.cards import recipes
 from thalweg.errors import InputError, StateError
 

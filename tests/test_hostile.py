@@ -12,7 +12,7 @@ import thalweg as tw
 from tests import hostile
 from tests.hostile import BALL, SYSTEM, Rude
 from thalweg import control
-from thalweg._validate import check_array, check_count, check_positive, check_rng, short_repr
+from thalweg._core.validate import check_array, check_count, check_positive, check_rng, short_repr
 from thalweg.errors import InputError
 from thalweg.lab import build_domain
 

@@ -26,10 +26,11 @@ from tests.samples import (
     show,
 )  # fmt: skip
 from thalweg._core.memory import Fixed, Memory
-from thalweg._core.state import Block, Floats, Ints, Plan, field, part, scratch
+from thalweg._core.recorded import build
+from thalweg._core.state import Block, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import kernel
-from thalweg._recorded import build
 from thalweg.errors import InputError
 from thalweg.testing._learner import _Broken
 

@@ -7,8 +7,8 @@ import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import Kept
-from thalweg._recorded import Recorded
 from thalweg.testing._learner import _update
 
 every = pytest.mark.parametrize("name", LEARNERS)

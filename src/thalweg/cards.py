@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from thalweg._validate import check_count, check_flag, real_number, wrong
+from thalweg._core.validate import check_count, check_flag, real_number, wrong
 from thalweg.domains._base import Domain, read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner

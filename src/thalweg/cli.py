@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thalweg._extras import need
+from thalweg._core.extras import need
 from thalweg.errors import MissingExtraError
 
 __all__ = ["main"]

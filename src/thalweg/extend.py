@@ -9,9 +9,12 @@ CONTRIBUTING has a complete example of each.
 """
 
 from thalweg._core.memory import Fixed, Memory
+from thalweg._core.recorded import Recorded
 from thalweg._core.rules import counter_field, counters, inside, magnitude, simplex, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_array, check_number, check_positive
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import (
@@ -32,8 +35,6 @@ from thalweg._kernels.parts import (
 from thalweg._kernels.pointers import Pointer
 from thalweg._kernels.projections import PYTHON, onto_ball, pointer
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._recorded import Recorded
-from thalweg._validate import check_array, check_number, check_positive
 from thalweg.learners.in_python import InPython
 from thalweg.losses._phi import of_kernels
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.html import fact_table
-from thalweg._interrupts import Stop, interrupts
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_flag, real_array, short_repr, wrong
+from thalweg._core.interrupts import Stop, interrupts
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_flag, real_array, short_repr, wrong
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, check_takes_losses
@@ -49,10 +49,10 @@ class Run:
         Whether Ctrl-C was pressed: the run ends with the round that was being played.
     """
 
-    losses: Array
+    losses: Floats
     queries: Queries
     seconds: float
-    decisions: Array | None = None
+    decisions: Floats | None = None
     clipped: int = 0
     interrupted: bool = False
 
@@ -197,8 +197,8 @@ def _play_rounds(
     learner: Any,
     problem: Problem,
     T: int,
-    losses: Array,
-    kept: Array,
+    losses: Floats,
+    kept: Floats,
     delays: list[int] | None,
     stop: Stop,
     tick: Callable[[int], object],

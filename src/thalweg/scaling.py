@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Fixed, Memory
+from thalweg._core.recorded import Recorded
 from thalweg._core.rules import counter_field, magnitude, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_count, check_flag
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import kernel
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_array, check_count, check_flag
 from thalweg.errors import InputError
 from thalweg.parts.spread import MOST_SPREADS, see, spread_holds, standard
 
@@ -91,18 +91,18 @@ class Standardiser(Kept, Recorded):
         )
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         """Of every column so far, a new array; 0 without centring."""
-        mean: Array = self._memory.state.mean.copy()
+        mean: Floats = self._memory.state.mean.copy()
         return mean
 
     @property
-    def spread(self) -> Array:
+    def spread(self) -> Floats:
         """The standard deviation of every column so far, a new array."""
-        spread: Array = self._memory.state.spread.copy()
+        spread: Floats = self._memory.state.spread.copy()
         return spread
 
-    def run(self, rows: ArrayLike) -> Array:
+    def run(self, rows: ArrayLike) -> Floats:
         """Every row standardised by those before it, a new array; then all of them have been seen."""
         return self._play("run", rows, True)
 
@@ -110,11 +110,11 @@ class Standardiser(Kept, Recorded):
         """See one more row."""
         self._play("update", check_array(f"{type(self).__name__}.update", "row", row, ndim=1)[None], True)
 
-    def transform(self, rows: ArrayLike) -> Array:
+    def transform(self, rows: ArrayLike) -> Floats:
         """Standardise rows by the rows seen so far; return a new array. Nothing changes."""
         return self._play("transform", rows, False)
 
-    def _play(self, method: str, rows: ArrayLike, learn: bool) -> Array:
+    def _play(self, method: str, rows: ArrayLike, learn: bool) -> Floats:
         X = check_array(f"{type(self).__name__}.{method}", "rows", rows, ndim=2)
         if X.shape[1] != self.columns:
             raise InputError(f"{self._who()}: rows must have {self.columns} numbers. Got {X.shape[1]}.")

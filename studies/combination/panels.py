@@ -14,7 +14,7 @@ import numpy as np
 from thalweg.lab.studies.combination import peers, runs
 from thalweg.lab.studies.forecasting import series as forecasting
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.errors import MissingExtraError
 from thalweg.estimators import Aggregator
 from thalweg.lab.report import Row
@@ -27,7 +27,7 @@ CONTENDERS = ["Aggregator", *OPERA, HINDSIGHT]
 FEWEST = 60  # rounds
 
 
-def smoothed(z: Array, a: float) -> Array:
+def smoothed(z: Floats, a: float) -> Floats:
     """Forecasts by exponential smoothing."""
     level, said = z[0], np.empty(z.size)
     for t, value in enumerate(z):
@@ -36,7 +36,7 @@ def smoothed(z: Array, a: float) -> Array:
     return said
 
 
-def damped(z: Array, m: int, a: float, b: float, g: float, keep: float) -> Array:
+def damped(z: Floats, m: int, a: float, b: float, g: float, keep: float) -> Floats:
     """Forecasts by additive exponential smoothing of level (a), damped trend (b) and a season of m rounds (g)."""
     season, trend, level, said = np.zeros(m), 0.0, z[:m].mean(), np.empty(z.size)
     season[: z[:m].size] = z[:m] - level  # the first season is not scored
@@ -49,7 +49,7 @@ def damped(z: Array, m: int, a: float, b: float, g: float, keep: float) -> Array
     return said
 
 
-def autoregressive(z: Array, lags: tuple[int, ...], keep: float = 1.0) -> Array:
+def autoregressive(z: Floats, lags: tuple[int, ...], keep: float = 1.0) -> Floats:
     """Forecasts by recursive least squares on lags and an intercept, from the last value on."""
     most, w = max(lags), np.eye(1, len(lags) + 1)[0]
     P, scale, said = 1e3 * np.eye(w.size), float(np.std(z[: max(20, most + 2)])) or 1.0, np.empty(z.size)
@@ -65,14 +65,14 @@ def autoregressive(z: Array, lags: tuple[int, ...], keep: float = 1.0) -> Array:
     return z[0] + scale * said
 
 
-def simple(z: Array, m: int) -> tuple[Array, Array]:
+def simple(z: Floats, m: int) -> tuple[Floats, Floats]:
     """Ten experts, some of them bad for this series, and the series."""
     X, y = runs.forecasts(z, m, 1)
     more = [*(smoothed(z, a) for a in (0.1, 0.5, 0.8)), damped(z, 1, 0.4, 0.2, 0.0, 0.9)]
     return np.column_stack([X, *(column[-y.size :] for column in more)]), y
 
 
-def models(z: Array, m: int) -> tuple[Array, Array]:
+def models(z: Floats, m: int) -> tuple[Floats, Floats]:
     """Nine experts that are much alike, and the series, after two seasons and ten rounds."""
     settings = (0.2, 0.0, 0.1), (0.4, 0.02, 0.1), (0.6, 0.02, 0.2), (0.8, 0.05, 0.2), (0.1, 0.01, 0.05)
     columns = [damped(z, m, *one, keep=0.95) for one in settings]
@@ -87,7 +87,7 @@ KINDS = {"simple": simple, "models": models}
 
 
 @functools.lru_cache(maxsize=4)  # a worker plays many contenders on the same data
-def draw(name: str, kind: str, horizon: int | None) -> tuple[Array, Array]:
+def draw(name: str, kind: str, horizon: int | None) -> tuple[Floats, Floats]:
     """Forecasts and what came true, in units of the series' mean step; fewer rounds than `FEWEST` where it is short."""
     z, m = forecasting.values(name), max(forecasting.SERIES[name].season, 2)
     if z.size < 3 * m + 20:

@@ -18,8 +18,8 @@ more of 2, 4, 8 times (of a half, a quarter, an eighth) are played from the begi
 
 import numpy as np
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import allocating, inner
-from thalweg._types import Array
 
 __all__ = ["PEERS", "play"]
 
@@ -29,7 +29,7 @@ BOA, MLPOL, MLPROD = range(3)
 
 
 @inner
-def _say(a: Array, x: Array, w: Array) -> float:
+def _say(a: Floats, x: Floats, w: Floats) -> float:
     """w <- its part among those awake; the forecast."""
     total, awake = 0.0, 0.0
     for i in range(w.shape[0]):
@@ -44,7 +44,7 @@ def _say(a: Array, x: Array, w: Array) -> float:
 
 
 @allocating
-def _second_order(rule: int, X: Array, A: Array, Y: Array, P: Array) -> None:
+def _second_order(rule: int, X: Floats, A: Floats, Y: Floats, P: Floats) -> None:
     """(1), (2), (3)."""
     T, K = X.shape
     V, M, R, s, w = np.full(K, SMALL), np.full(K, SMALL), np.zeros(K), np.full(K, SMALL), np.zeros(K)
@@ -80,7 +80,7 @@ def _second_order(rule: int, X: Array, A: Array, Y: Array, P: Array) -> None:
 
 
 @inner
-def _share(x: Array, a: Array, y: float, eta: float, alpha: float, w: Array, u: Array) -> float:
+def _share(x: Floats, a: Floats, y: float, eta: float, alpha: float, w: Floats, u: Floats) -> float:
     """Play a round of (4); w is its state. Returns its squared error."""
     K = w.shape[0]
     for i in range(K):
@@ -98,7 +98,7 @@ def _share(x: Array, a: Array, y: float, eta: float, alpha: float, w: Array, u: 
 
 
 @allocating
-def _calibrated(alphas: Array, X: Array, A: Array, Y: Array, P: Array) -> None:
+def _calibrated(alphas: Floats, X: Floats, A: Floats, Y: Floats, P: Floats) -> None:
     """(4) with the pair that has lost least so far."""
     T, K = X.shape
     kept, lost, u = np.full((RATES, alphas.size, K), 1.0 / K), np.zeros((RATES, alphas.size)), np.zeros(K)
@@ -133,7 +133,7 @@ PEERS = {
 }
 
 
-def play(name: str, X: Array, awake: Array, y: Array, late: int) -> Array:
+def play(name: str, X: Floats, awake: Floats, y: Floats, late: int) -> Floats:
     """The forecasts of a peer; where answers come late, those of copies that take turns, as ours."""
     said = np.empty(len(y))
     for k in range(min(late, len(y))):

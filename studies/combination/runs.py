@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from thalweg.lab.studies.combination import peers
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.estimators import Aggregator, oracle
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
@@ -61,7 +61,7 @@ SERIES = {
 # ----------------------------------------------------------------------------------------------------------------- data
 
 
-def forecasts(z: Array, season: int, late: int) -> tuple[Array, Array]:
+def forecasts(z: Floats, season: int, late: int) -> tuple[Floats, Floats]:
     """Return experts for a series, each from the values known `late` rounds before; and the series.
 
     The last value, that of the last season, both, the mean of a season, the trend, and a smoothed value.
@@ -84,7 +84,7 @@ def forecasts(z: Array, season: int, late: int) -> tuple[Array, Array]:
     return np.stack(columns, axis=1), z[t]
 
 
-def _real(name: str, late: int) -> tuple[Array, Array]:
+def _real(name: str, late: int) -> tuple[Floats, Floats]:
     if name == "polls":
         rows = list(_need("river.datasets").TrumpApproval())
         experts = np.array([[value for key, value in x.items() if key != "ordinal_date"] for x, _ in rows])
@@ -101,7 +101,7 @@ def _real(name: str, late: int) -> tuple[Array, Array]:
     return forecasts(z, 24 if name == "water" else 12, late)
 
 
-def _made_up(name: str, rep: int) -> tuple[Array, Array]:
+def _made_up(name: str, rep: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed_of(f"{name}/rep{rep}"))
     T, K = SHORT.get(name, 3000), {"many": 40, "short, many": 30}.get(name, 6)
     y = 20 + np.cumsum(rng.normal(size=T)) / 3 + 5 * np.sin(np.arange(T) * 2 * np.pi / 24)
@@ -122,7 +122,7 @@ def _made_up(name: str, rep: int) -> tuple[Array, Array]:
 
 
 @functools.lru_cache(maxsize=4)  # a worker plays many contenders on the same data
-def draw(series: str, variant: str, rep: int, horizon: int | None) -> tuple[Array, Array, Array, int]:
+def draw(series: str, variant: str, rep: int, horizon: int | None) -> tuple[Floats, Floats, Floats, int]:
     """Return forecasts, observations, the experts awake, and the delay of answers."""
     late = SERIES[series].late if variant == "late" else 1
     X, y = _real(series, late) if SERIES[series].real else _made_up(series, rep)
@@ -143,7 +143,7 @@ def draw(series: str, variant: str, rep: int, horizon: int | None) -> tuple[Arra
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
-def said(who: str, X: Array, y: Array, awake: Array, late: int) -> Array:
+def said(who: str, X: Floats, y: Floats, awake: Floats, late: int) -> Floats:
     """The forecasts of a contender."""
     if who in peers.PEERS:
         return peers.play(who, X, awake, y, late)
@@ -153,10 +153,10 @@ def said(who: str, X: Array, y: Array, awake: Array, late: int) -> Array:
     if who == "the first expert":
         return np.asarray(np.where(awake[:, 0] > 0, X[:, 0], mean))
     if who in HINDSIGHT:
-        best: Array = oracle(X, y, "expert" if who == "best expert" else "convex", awake=awake).predictions
+        best: Floats = oracle(X, y, "expert" if who == "best expert" else "convex", awake=awake).predictions
         return best
     rule = OURS[who] if who in OURS else RULES[who]
-    ours: Array = Aggregator(rule=rule, horizon=late).run(X, y, awake).said
+    ours: Floats = Aggregator(rule=rule, horizon=late).run(X, y, awake).said
     return ours
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg._extras import need
+from thalweg._core.extras import need
 from thalweg._kernels.jit import allocating
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import seed_of

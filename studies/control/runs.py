@@ -15,16 +15,14 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg import control as tc
+from thalweg._core.types import Floats
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
 from thalweg.lab.runs import best_time, curve_rounds
 from thalweg.lab.streams import draw
 from thalweg.regret import path_length
-
-Array = NDArray[np.float64]
 
 STAGE = 250  # rounds between two changes of the costs
 SHOWN = 500  # rounds of a drawn trajectory
@@ -36,15 +34,15 @@ class Plant:
 
     about: str
     system: tc.LinearSystem
-    Q: Array  # weights, of the costs and of the LQR and H-infinity designs
-    R: Array
-    direction: Array  # which states are pushed
+    Q: Floats  # weights, of the costs and of the LQR and H-infinity designs
+    R: Floats
+    direction: Floats  # which states are pushed
     bound: float  # how much
-    outputs: dict[str, Array]  # curves in pictures: a name and its row of weights of the states
+    outputs: dict[str, Floats]  # curves in pictures: a name and its row of weights of the states
     inputs: tuple[str, ...]
 
     @functools.cached_property
-    def gain(self) -> Array:
+    def gain(self) -> Floats:
         """K of LQR."""
         return tc.lqr_gain(self.system, self.Q, self.R)
 
@@ -83,7 +81,7 @@ def _plants() -> dict[str, Plant]:
 
 
 PLANTS = _plants()
-CONTROLLERS: dict[str, Callable[[Plant, Array, int], tc.Controller]] = {
+CONTROLLERS: dict[str, Callable[[Plant, Floats, int], tc.Controller]] = {
     "LQR": lambda p, K, T: tc.LinearFeedback(p.system, gain=K),
     "IntegralLQR": lambda p, K, T: tc.IntegralLQR(p.system, Q=p.Q, R=p.R),
     "Preview": lambda p, K, T: tc.Preview(p.system, Q=p.Q, R=p.R),
@@ -146,7 +144,7 @@ def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
     return tc.stages([usual, tc.HuberCost(2 * q, 2 * r, wide), tc.AbsoluteCost(wide * q, wide * r)], horizon, STAGE)
 
 
-def _so_far(costs: Array) -> list[float]:
+def _so_far(costs: Floats) -> list[float]:
     """Cumulative costs at about 200 rounds."""
     curve: list[float] = np.cumsum(costs)[curve_rounds(len(costs)) - 1].tolist()
     return curve
@@ -175,7 +173,7 @@ def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: 
     return result | {"controllers": played}
 
 
-def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
+def _planted(p: Plant, K: Floats, costs: list[tc.Cost], w: Floats, T: int) -> Row:
     """The best policy that may change every 250 rounds, and the best that never does, on the same disturbances."""
     learner = tc.EfficientControl(p.system, T, gain=K)
     found: Row = {}

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg._extras import need
+from thalweg._core.extras import need
 from thalweg.lab.streams import Array
 
 LEVELS = (0.8, 0.95)

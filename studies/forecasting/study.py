@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from thalweg.lab.studies.forecasting import figures, peers, report, runs, series
 
-from thalweg._extras import need
+from thalweg._core.extras import need
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import Job, job
 from thalweg.lab.report import Results, Row

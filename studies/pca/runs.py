@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need
+from thalweg._core.extras import need
+from thalweg._core.types import Floats
 from thalweg.domains import Ball
 from thalweg.lab.report import Row
 from thalweg.lab.runs import best_time, one_thread
@@ -27,8 +27,6 @@ from thalweg.pca import (  # fmt: skip
     dyadic_regret,
 )
 
-Array = NDArray[np.float64]
-
 DIM, RANK, NOISE = 30, 3, 0.1  # of the synthetic streams
 PATCH = 8  # pixels along a side of a patch of a photograph
 POINTS = 320  # of a stored curve
@@ -40,19 +38,19 @@ BATCH = 50  # rows that scikit-learn's method takes at a time
 # ------------------------------------------------------------------------------------------------------------ streams
 
 
-def _unit(rows: Array) -> Array:
+def _unit(rows: Floats) -> Floats:
     """Rows of length 1: each is scaled by itself, so nothing is known beforehand, and a loss is a share of energy."""
-    scaled: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return scaled
 
 
-def _sample(basis: Array, rng: np.random.Generator) -> Array:
+def _sample(basis: Floats, rng: np.random.Generator) -> Floats:
     """A Gaussian vector in the span of a basis, with noise in all directions."""
-    found: Array = basis @ rng.standard_normal(RANK) + NOISE * rng.standard_normal(DIM)
+    found: Floats = basis @ rng.standard_normal(RANK) + NOISE * rng.standard_normal(DIM)
     return found
 
 
-def _switching(seed: int, horizon: int, period: int = 0) -> Array:
+def _switching(seed: int, horizon: int, period: int = 0) -> Floats:
     """A subspace that is redrawn after every `period` rounds (0: never)."""
     rng, rows = np.random.default_rng(seed), np.empty((horizon, DIM))
     for t in range(horizon):
@@ -62,7 +60,7 @@ def _switching(seed: int, horizon: int, period: int = 0) -> Array:
     return _unit(rows)
 
 
-def _turning(seed: int, horizon: int, quarter: int) -> Array:
+def _turning(seed: int, horizon: int, quarter: int) -> Floats:
     """A subspace all of whose directions turn, by a right angle in `quarter` rounds."""
     rng, rows = np.random.default_rng(seed), np.empty((horizon, DIM))
     both = np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((DIM, 2 * RANK)))[0]
@@ -77,13 +75,13 @@ def need_sklearn(part: str) -> Any:
     return need(f"sklearn.{part}", "data", "This part of the study")
 
 
-def _digits(seed: int, horizon: int) -> Array:
+def _digits(seed: int, horizon: int) -> Floats:
     del seed
     images, digit = need_sklearn("datasets").load_digits(return_X_y=True)
     return _unit(images[np.argsort(digit, kind="stable")])[:horizon]
 
 
-def _photographs(seed: int, horizon: int) -> Array:
+def _photographs(seed: int, horizon: int) -> Floats:
     del seed
     patches = []
     for image in need_sklearn("datasets").load_sample_images().images:
@@ -98,7 +96,7 @@ def _photographs(seed: int, horizon: int) -> Array:
 class Source:
     """A stream: how it is drawn, from a seed and a number of rounds; its rank k; where it changes."""
 
-    draw: Callable[..., Array]
+    draw: Callable[..., Floats]
     about: str
     rank: int = RANK
     real: bool = False
@@ -133,10 +131,10 @@ class Incremental:
     eigendecompositions = 0
 
     def __init__(self, rank: int) -> None:
-        self.rank, self._batch = rank, list[Array]()
+        self.rank, self._batch = rank, list[Floats]()
         self._model = need_sklearn("decomposition").IncrementalPCA(n_components=rank)
 
-    def update(self, x: Array) -> float:
+    def update(self, x: Floats) -> float:
         """The squared distance of x to the last fit, then x joins the batch."""
         rest = x
         if hasattr(self._model, "components_"):
@@ -160,7 +158,7 @@ class Streaming:
 
         self._model = StreamingPCA(rank)
 
-    def update(self, x: Array) -> float:
+    def update(self, x: Floats) -> float:
         """Return the squared distance of x to the subspace, then learn x."""
         return float(self._model.update(x[None])[0])
 
@@ -184,7 +182,7 @@ TIMED = ("EfficientPCA", "AdaptivePCA", "DescentPCA", "YuanLamperskiPCA")
 # ------------------------------------------------------------------------------------------------------------ one run
 
 
-def curve_of(losses: Array) -> list[float]:
+def curve_of(losses: Floats) -> list[float]:
     """Means over POINTS stretches of rounds."""
     return [float(part.mean()) for part in np.array_split(losses, min(POINTS, losses.size))]
 
@@ -279,12 +277,12 @@ def time_one(dim: int, before: int, rounds: int) -> Row:
     return found
 
 
-def _diagonalised(state: Row, rows: Array) -> list[Array]:
+def _diagonalised(state: Row, rows: Floats) -> list[Floats]:
     """The matrices whose eigenvectors EfficientPCA computes in these rounds (lower triangles)."""
-    kept: list[Array] = []
+    kept: list[Floats] = []
 
     class Watched(EfficientPCA):
-        def _diagonalise(self, A: Array) -> tuple[Array, Array]:
+        def _diagonalise(self, A: Floats) -> tuple[Floats, Floats]:
             kept.append(A.copy())
             return super()._diagonalise(A)
 

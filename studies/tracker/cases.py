@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.types import Floats
 from thalweg.domains import Ball, Box, Simplex
 from thalweg.errors import MissingExtraError
 from thalweg.lab import streams
@@ -29,7 +29,6 @@ from thalweg.problems import (
     QuantileRegression,
 )
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 
 CALM, LIMITS = "calm", "limits"
@@ -69,35 +68,35 @@ class Case:
 # ------------------------------------------------------------------------------------------------------------- material
 
 
-def _rows(rng: Generator, T: int, d: int) -> Array:
+def _rows(rng: Generator, T: int, d: int) -> Floats:
     """Gaussian features of length about 1."""
     return rng.standard_normal((T, d)) / math.sqrt(d)
 
 
-def _sphere(rng: Generator, count: int, d: int, radius: float = 1.0) -> Array:
+def _sphere(rng: Generator, count: int, d: int, radius: float = 1.0) -> Floats:
     points = rng.standard_normal((count, d))
-    on_it: Array = radius * points / np.linalg.norm(points, axis=1, keepdims=True)
+    on_it: Floats = radius * points / np.linalg.norm(points, axis=1, keepdims=True)
     return on_it
 
 
-def _stages(models: Array, T: int) -> Array:
+def _stages(models: Floats, T: int) -> Floats:
     """The models one after another, each for an equal share of T rounds."""
     lengths = [len(part) for part in np.array_split(np.arange(T), len(models))]
     return np.repeat(models, lengths, axis=0)
 
 
-def _dot(a: Array, w: Array) -> Array:
-    products: Array = np.einsum("td,td->t", a, w)
+def _dot(a: Floats, w: Floats) -> Floats:
+    products: Floats = np.einsum("td,td->t", a, w)
     return products
 
 
-def _signs(rng: Generator, z: Array, flips: float | None = None) -> Array:
+def _signs(rng: Generator, z: Floats, flips: float | None = None) -> Floats:
     """Labels -1 and +1: as the logistic model says, or the sign of z with a share `flips` of them flipped."""
     right = 1 / (1 + np.exp(-np.abs(z))) if flips is None else 1 - flips
     return np.where(z >= 0, 1.0, -1.0) * np.where(rng.random(z.size) < right, 1.0, -1.0)
 
 
-def _lags(z: Array, lags: tuple[int, ...], intercept: bool = True) -> tuple[Array, Array]:
+def _lags(z: Floats, lags: tuple[int, ...], intercept: bool = True) -> tuple[Floats, Floats]:
     """Features: the values `lags` rounds ago, and a one; labels: the values."""
     most = max(lags)
     columns = [z[most - lag : z.size - lag] for lag in lags] + [np.ones(z.size - most)] * intercept

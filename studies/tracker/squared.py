@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from thalweg.lab.studies.tracker.cases import ALL, Array, Case, Generator, _dot, _lags, _rows, _sphere, _stages
 
-from thalweg._extras import need
+from thalweg._core.extras import need
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearRegression

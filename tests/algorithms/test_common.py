@@ -9,7 +9,8 @@ import pytest
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
 from thalweg._core.rules import counter_field
-from thalweg._core.state import Floats, Ints, field
+from thalweg._core.state import field
+from thalweg._core.types import Floats, Ints
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learners.in_python import InPython

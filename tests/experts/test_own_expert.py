@@ -12,7 +12,8 @@ from tests.twins import adaptive
 from tests.twins.dynamic import Squared, ball, softmax
 from tests.worlds import built
 from thalweg._core.rules import inside
-from thalweg._core.state import Floats, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import after_projection, member_decision, move, point_count, projected_points, start
 from thalweg.experts import Expert, Pool

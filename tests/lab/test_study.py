@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from thalweg._extras import new_figure
+from thalweg._core.extras import new_figure
 from thalweg.errors import MissingExtraError
 from thalweg.lab import study
 from thalweg.lab.jobs import Job

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from thalweg._interrupts import interrupts
+from thalweg._core.interrupts import interrupts
 from thalweg.lab.jobs import Job, run_jobs, seed_of
 
 

@@ -19,8 +19,8 @@ import numpy as np
 
 import thalweg as tw
 from thalweg import control, estimators, pca, regret
+from thalweg._core.types import Floats
 from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
 from thalweg.cards import Setting, recipes
 from thalweg.domains import (
     Ball,
@@ -96,13 +96,13 @@ def specimens() -> Iterator[Specimen]:
 # ----------------------------------------------------------------------------------------------------- data and domains
 
 
-def _numbers(*shape: int) -> Array:
+def _numbers(*shape: int) -> Floats:
     """Numbers between -1 and 1, always the same."""
-    numbers: Array = np.cos(1.0 + np.arange(math.prod(shape))).reshape(shape)
+    numbers: Floats = np.cos(1.0 + np.arange(math.prod(shape))).reshape(shape)
     return numbers
 
 
-def _frozen(array: Array) -> Array:
+def _frozen(array: Floats) -> Floats:
     """A copy that cannot be written, as arrays of users may be: those of pandas are."""
     frozen = array.copy()
     frozen.flags.writeable = False
@@ -120,7 +120,7 @@ def _setting(domain: Domain) -> Setting:
     return Setting(domain, HORIZON, LARGE, LARGE, smoothness=1.0, nonnegative=True)
 
 
-def _clip(y: Array) -> Array:
+def _clip(y: Floats) -> Floats:
     """The projection onto the unit box, in Python."""
     return np.clip(y, -1.0, 1.0)
 
@@ -468,10 +468,10 @@ def _combine(loss: str, gradient: bool) -> None:
 class _Guest:
     """A rule of the user's own: equal weights."""
 
-    def weights(self, x: Array, awake: Array) -> Array:
+    def weights(self, x: Floats, awake: Floats) -> Floats:
         return awake
 
-    def update(self, x: Array, awake: Array, y: float) -> None:
+    def update(self, x: Floats, awake: Floats, y: float) -> None:
         pass
 
 

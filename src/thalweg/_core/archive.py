@@ -21,8 +21,8 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 from numpy.lib import format as npy
 
-from thalweg._types import AnyArray
-from thalweg._validate import visible, wrong
+from thalweg._core.types import AnyArray
+from thalweg._core.validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 

@@ -39,9 +39,9 @@ from thalweg._core.archive import (
     reading,
     write_archive,
 )
+from thalweg._core.recorded import CLASSES, Recorded, build, parameters, public_name
 from thalweg._core.state import at_most
-from thalweg._recorded import CLASSES, Recorded, build, parameters, public_name
-from thalweg._types import AnyArray
+from thalweg._core.types import AnyArray
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 

@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thalweg._core.interrupts import interrupts
 from thalweg._core.state import Block, Plan
-from thalweg._interrupts import interrupts
+from thalweg._core.types import AnyArray, Ints
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import AnyKernel, Call, Function
-from thalweg._types import AnyArray
 
 __all__ = [
     "Fixed",
@@ -34,7 +31,7 @@ __all__ = [
 F = TypeVar("F", bound=Function)
 Sizes = Mapping[str, int]
 Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
-Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
+Snapshot = tuple[Block, Sizes, Ints]
 
 
 class Restorable(Protocol):
@@ -153,7 +150,7 @@ class Memory:
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self._first: NDArray[np.int64] | None  # the words of a fresh block, once `rewind` has needed them
+        self._first: Ints | None  # the words of a fresh block, once `rewind` has needed them
         if start is None:
             sizes = layout.sizes()
             start = Block.fresh(layout.plan(sizes)), sizes

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.state import Floats, Rule, Seen, field
-from thalweg._types import AnyArray
-from thalweg._validate import MOST_COUNTED
+from thalweg._core.state import Rule, Seen, field
+from thalweg._core.types import AnyArray, Floats
+from thalweg._core.validate import MOST_COUNTED
 
 __all__ = [
     "CLOSE",

@@ -17,10 +17,10 @@ from thalweg._core import files
 from thalweg._core.archive import SCHEMA
 from thalweg._core.html import fact_table
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
+from thalweg._core.recorded import Recorded, build, describe, initialise, parameters
 from thalweg._core.state import Block, Past, Plan
-from thalweg._recorded import Recorded, build, describe, initialise, parameters
-from thalweg._types import AnyArray
-from thalweg._validate import short_array, short_repr
+from thalweg._core.types import AnyArray
+from thalweg._core.validate import short_array, short_repr
 from thalweg.errors import StateError
 
 __all__ = [

@@ -25,16 +25,14 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._types import AnyArray
+from thalweg._core.types import AnyArray, Floats, Ints
 from thalweg.errors import StateError
 
 __all__ = [
-    "Block", "Field", "Floats", "Ints", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
+    "Block", "Field", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
     "scratch", "several",
 ]  # fmt: skip
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 WORD = np.dtype(np.int64)  # every entry of a state is one 64-bit word
 
 
@@ -42,8 +40,8 @@ class Past(NamedTuple):
     """Facts about the history of K groups of N members, known without their state. Dead members do not matter."""
 
     alive: NDArray[np.bool_]  # (K, N)
-    number: NDArray[np.int64]  # (K, N) its index, from 1, among all members ever created in its group
-    lived: NDArray[np.int64]  # (K, N) upper bound on the rounds since its creation
+    number: Ints  # (K, N) its index, from 1, among all members ever created in its group
+    lived: Ints  # (K, N) upper bound on the rounds since its creation
     rounds: int  # rounds of the whole run
     square: float  # the largest square norm of a gradient that was accepted
 
@@ -266,7 +264,7 @@ def _reserve(plan: Plan) -> None:
             raise StateError("The state would be far larger than the file.")
 
 
-def _words(plan: Plan) -> NDArray[np.int64]:
+def _words(plan: Plan) -> Ints:
     try:
         return np.zeros(plan.words, WORD)
     except MemoryError:
@@ -291,7 +289,7 @@ class Block:
 
     __slots__ = ("arrays", "memory", "plan", "settings", "state")
 
-    def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, plan: Plan, memory: Ints | None = None) -> None:
         _reserve(plan)
         self.plan = plan
         self.memory = memory = _words(plan) if memory is None else memory

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from thalweg._validate import check_choice, check_positive
+from thalweg._core.validate import check_choice, check_positive
 from thalweg.domains._base import Domain
 from thalweg.learners.base import bounded
 

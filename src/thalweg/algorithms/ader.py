@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_count
+from thalweg._core.validate import check_count
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant

@@ -16,8 +16,8 @@ which says nothing of intervals much shorter than T. Any expert with regret O(sq
 
 import math
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -36,7 +36,7 @@ class LeadingHistories(CoverTheorem):
 
     name = "follow the leading history on a compact cover (Hazan & Seshadhri 2009)"
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """The newborn's share and those given to others since; Hoeffding's lemma where exp(-alpha f) is not concave."""
         n, P, meta = last - first, path_length(u), self.inner.meta
         steps: float = self.inner.expert.step_size

@@ -20,8 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_positive
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
@@ -107,7 +107,7 @@ class Intervals(CoverTheorem):
 
     name = "AdaNormalHedge on a geometric cover (Section 4.2)"
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """The expert of the shortest interval that starts at m and reaches the end."""
         n = last - first
         level = min((n - 1).bit_length(), (m & -m).bit_length() - 1)

@@ -18,8 +18,8 @@ r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 import math
 from functools import partial
 
-from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_positive
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -116,7 +116,7 @@ class Betting(CoverTheorem):
 
     name = "coin betting on a cover (Section 3.2)"
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """With D = 2R a descent loses at most 3/2 D G sqrt n; a comparator that moves adds D P over the last step."""
         n = last - first
         moved = self.G * math.sqrt(n) * path_length(u)

@@ -23,8 +23,8 @@ import math
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
@@ -111,12 +111,12 @@ class LevelsTheorem(Theorem):
 
     name = "residual levels (Cutkosky 2020)"
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         points = (u - self.center) / self.R
         return self.G * self.R * self._best(int(self.inner.levels), 0, start, stop, points, start)
 
-    def _best(self, level: int, begin: int, start: int, stop: int, points: Array, offset: int) -> float:
+    def _best(self, level: int, begin: int, start: int, stop: int, points: Floats, offset: int) -> float:
         """The least bound on [begin, begin + 2^level), cut to [start, stop)."""
         end = min(begin + (1 << level), stop)
         if end <= start or begin >= stop:

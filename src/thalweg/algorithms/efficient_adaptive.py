@@ -16,8 +16,8 @@ min{sqrt(F_I log F_I log F_T), sqrt(|I| log T)} (Theorem 4). 1 projection, 1 gra
 import math
 from functools import partial
 
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Setting, Variant
 from thalweg.domains._base import Domain
@@ -45,7 +45,7 @@ class Theorem4(Marked):
     name = "Theorem 4"
     still = True
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """Adapt-ML-Prod and scale-free descent."""
         a, k = bounds.adapt_ml_prod(m, last, self.R, self.G)
         more, slope = bounds.scale_free(self.R, self.inner.level(0).delta)

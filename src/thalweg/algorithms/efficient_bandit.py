@@ -40,11 +40,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import counter_field, within
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part
-from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
-from thalweg._validate import (
+from thalweg._core.state import Past, Plan, field, part
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import (
     check_array,
     check_count,
     check_nonnegative,
@@ -54,6 +52,8 @@ from thalweg._validate import (
     short_repr,
     wrong,
 )
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.projections import PYTHON
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -263,12 +263,12 @@ class EfficientBandit(Learner):
         self._gain, self._steepest = k / delta / n, steepest
         self._widest = 2 * delta * G * (1 + BOUND_SLACK) + NOISE * G * X._scale(X.center)
         self._offsets = np.array([[delta], [-delta]][:n])
-        self._drawn: tuple[tuple[int, int], Array] = ((-1, -1), np.zeros((0, 0)))
+        self._drawn: tuple[tuple[int, int], Floats] = ((-1, -1), np.zeros((0, 0)))
 
     # ------------------------------------------------------------------ a round
 
     @property
-    def queries_at(self) -> Array:
+    def queries_at(self) -> Floats:
         """The points to try in this round, (points, *shape), all in the domain: x + delta u, and x - delta u."""
         points = self.decision.ravel() + self._offsets * self._direction()
         return points.reshape(-1, *self.domain.shape)
@@ -298,7 +298,7 @@ class EfficientBandit(Learner):
         np.multiply(self._direction(), slope, out=self._feedback.g)  # (1), (2)
         self._play_round(None, 0)
 
-    def _direction(self) -> Array:
+    def _direction(self) -> Floats:
         """u_t, flat: a function of the seed and the round."""
         block, place = divmod(self.rounds, rows := max(1, BLOCK // self.domain.dim))
         key = (int(self._memory.state.seed[0]), block)
@@ -306,7 +306,7 @@ class EfficientBandit(Learner):
             generator = np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
             u = self.domain._directions(self.domain._directions(generator.standard_normal((rows, self.domain.dim))))
             self._drawn = key, u / np.linalg.norm(u, axis=1, keepdims=True)
-        direction: Array = self._drawn[1][place]
+        direction: Floats = self._drawn[1][place]
         return direction
 
     def _check_values(self, values: list[float]) -> None:
@@ -377,7 +377,7 @@ class EfficientBandit(Learner):
         return super()._restarted(rounds) | {"rng": int(seed)}
 
 
-def _read_interior(owner: str, X: Domain, interior: object) -> tuple[Array, float]:
+def _read_interior(owner: str, X: Domain, interior: object) -> tuple[Floats, float]:
     """A ball inside, as far as that can be tried: along the axes and at random."""
     if not isinstance(interior, tuple | list) or len(interior) != 2:
         raise wrong(owner, "interior", "a point and a radius: (point, radius)", interior)

@@ -36,12 +36,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import SLACK, counter_field, counters, inside
-from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Block, Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import projected_points
 from thalweg._kernels.parts import start as begin
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.algorithms import _delayed_pool
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
@@ -83,7 +83,7 @@ class DelayedPoolSettings(NamedTuple):
 class DelayedPoolMachine(Waiting):
     """The rounds of `EfficientDelayed`, and its pool on Y, a ball around the domain."""
 
-    def __init__(self, domain: Domain, delay: int, around: Domain, pool: Pool, origin: Array, bound: float) -> None:
+    def __init__(self, domain: Domain, delay: int, around: Domain, pool: Pool, origin: Floats, bound: float) -> None:
         super().__init__(domain, delay)
         self.around, self.pool, self.origin, self.bound = around, pool, origin, bound
 
@@ -120,11 +120,11 @@ class LateDynamic(Theorem):
 
     name, whole = "(7)", True
 
-    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
         self.R = learner.surrogate.radius
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         learner, n, G = self.inner, stop - start, self.G
         steps, P, B = step_sizes(learner.pool), path_length(u), learner.overtaken
@@ -227,7 +227,7 @@ class EfficientDelayed(DelayedFeedback):
         s, row = self._memory.state, t % self._rows
         s.y[row], s.points[row] = s.pool.y[0], projected_points(s.pool)[0]
 
-    def _make_decision(self) -> Array:
+    def _make_decision(self) -> Floats:
         x, s = np.empty(self.domain.dim), self._memory.state
         self.domain._project_into(s.y[self.rounds % self._rows], x, self._memory.settings.h)  # (4)
         return x
@@ -240,7 +240,7 @@ class EfficientDelayed(DelayedFeedback):
         _delayed_pool.reweigh(self._memory.handle)  # (3)
         self._keep(t)
 
-    def _take(self, s: int, gradient: Array, loss: float | None) -> None:
+    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
         self._memory.state.gradients[s % self._rows] = gradient
 
     def _apply(self, s: int) -> None:
@@ -264,7 +264,7 @@ class EfficientDelayed(DelayedFeedback):
         return int(self._memory.state.tally[FORGOTTEN])
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """p_t, how much each member counts in the present decision."""
-        weights: Array = self._memory.state.pool.weights[0].copy()
+        weights: Floats = self._memory.state.pool.weights[0].copy()
         return weights

@@ -18,8 +18,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -36,12 +36,12 @@ class Dynamic(Theorem):
 
     whole = True
 
-    def __init__(self, learner: object, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: object, paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
         self.small_loss = self.L > 0
         self.name = "Theorem 3 (small loss)" if self.small_loss else "Theorem 2"
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         first = float(np.linalg.norm(self.inner.machine.origin - u[0]))
         pool, n, F = self.inner.expert, stop - start, float(losses.sum())

@@ -21,8 +21,8 @@ from functools import partial
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
 from thalweg.cards import Card, Setting, Variant
@@ -51,7 +51,7 @@ class Theorem5(Marked):
 
     name = "Theorem 5"
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """Adapt-ML-Prod, Hedge and descent."""
         a, k = bounds.adapt_ml_prod(m, last, self.R, self.G)
         steps = step_sizes(self.inner.level(0))

@@ -27,10 +27,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.hulls import flatten
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import hint_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -50,7 +50,7 @@ class Guessed(Theorem):
     name = "(T1), (T2)"
     whole = True
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         first = float(np.linalg.norm(self.inner.machine.origin - u[0]))
         distances = bounds.descent(self.inner.step_sizes, self.R, path_length(u), first)

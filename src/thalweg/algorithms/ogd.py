@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive, short_repr
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
@@ -33,7 +33,7 @@ class Telescoping(Theorem):
     name = "telescoping sum (Zinkevich 2003)"
     whole = True
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         expert: Descent = self.inner.expert
         squares = self.squares[start:stop]

@@ -16,7 +16,7 @@ With n experts alive, n projections, n gradients and n + 1 values a round.
 import math
 from functools import partial
 
-from thalweg._validate import check_choice, check_positive
+from thalweg._core.validate import check_choice, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain

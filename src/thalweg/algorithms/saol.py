@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
@@ -35,7 +35,7 @@ class StronglyAdaptive(CoverTheorem):
 
     name = "Prod on a geometric cover (Daniely et al. 2015)"
 
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """The expert of the shortest interval that starts at m and reaches the end."""
         n = last - first
         level = min((n - 1).bit_length(), (m & -m).bit_length() - 1)

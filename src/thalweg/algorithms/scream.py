@@ -27,8 +27,8 @@ from functools import partial
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_nonnegative, check_positive
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
@@ -48,11 +48,11 @@ class Priced(Theorem):
     name = "regret with a price on moving (Zhao et al. 2023)"
     whole = True
 
-    def __init__(self, learner: "Scream | EfficientScream", paid: Array, squares: Array) -> None:
+    def __init__(self, learner: "Scream | EfficientScream", paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
         self.regret_bound = learner.regret_bound
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         return self.regret_bound(path_length(u), stop - start)
 

@@ -12,7 +12,7 @@ import math
 
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_positive
+from thalweg._core.validate import check_positive
 from thalweg.algorithms.ogd import Telescoping
 from thalweg.cards import Card
 from thalweg.domains._base import Domain

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_count, check_positive
+from thalweg._core.validate import check_count, check_positive
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant

@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import CLOSE, SLACK, counter_field, inside, simplex, within, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, decay, dot
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
@@ -171,12 +171,12 @@ class SwordPPMachine(Machine[SwordPPState, SwordPPSettings]):
 # -------------------------------------------------------------------------------------------------------------- learner
 
 
-def _weights(learner: Learner, s: SwordPPState, c: SwordPPSettings) -> Array:
+def _weights(learner: Learner, s: SwordPPState, c: SwordPPSettings) -> Floats:
     """p_t, how much each member counts in the present decision."""
     return s.weights.copy()
 
 
-def _points(learner: Learner, s: SwordPPState, c: SwordPPSettings) -> Array:
+def _points(learner: Learner, s: SwordPPState, c: SwordPPSettings) -> Floats:
     """x_{t,i}, the members' decisions, (N, *shape)."""
     return s.points.reshape(-1, *learner.domain.shape).copy()
 

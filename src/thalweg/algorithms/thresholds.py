@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from thalweg._validate import check_positive, wrong
+from thalweg._core.validate import check_positive, wrong
 
 __all__ = ["Threshold", "adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "read", "sacs", "scaled"]
 

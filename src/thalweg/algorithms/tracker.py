@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
 from thalweg._kernels.covers import slots_in_use
-from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
 from thalweg.learners.base import Learner, Shown, read_start
@@ -57,7 +57,7 @@ class Tracked(Theorem):
 
     name = "(T1'), (T2), (T2*)"
 
-    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
         self.learner = learner
         self.whole = not learner.intervals
@@ -71,7 +71,7 @@ class Tracked(Theorem):
         self.markers = np.array(self.learner.markers)
         self.forgotten = self.learner.marker_count - self.markers.size
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         P = path_length(u)
         whole = self.learner.regret_bound(P) if (start, stop) == (0, self.paid.size) else math.inf
@@ -107,17 +107,17 @@ class Tracked(Theorem):
         return min(pieces, at_once)
 
 
-def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Floats:
     """p_i: weights of the two walkers, C and D (0 if absent), then of the descents in `multipliers`."""
     return s.p[: s.members.sizes[COUNT]].copy()
 
 
-def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Floats:
     """y_i, in the order of `weights`."""
     return s.members.points[: s.members.sizes[COUNT]].reshape(-1, *learner.domain.shape).copy()
 
 
-def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Floats:
     """2^k of the active descents, which come after the 4 members with curvature."""
     return multipliers(s)
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import (
+from thalweg._core.recorded import Recorded
+from thalweg._core.types import Floats
+from thalweg._core.validate import (
     check_array,
     check_count,
     check_entries,
@@ -57,7 +57,7 @@ class Constants(Recorded):
         Factor of all measured constants, since gradients grow when M, the costs or the disturbances do.
     """
 
-    caps: Array
+    caps: Floats
     gradient_bound: float | None = None
     switching_cost: float | None = None
     margin: float = 8.0
@@ -203,5 +203,5 @@ def theory_constants(
     D = W * kappa**3 * (1 + H * kappa_B * tau) / (gamma * (1 - left)) + W * tau / gamma  # (3)
     L_f = 3 * math.sqrt(H) * G_c * D * W * kappa_B * kappa**3  # (4)
     G_f = math.sqrt(H) * G_c * D * W * (1 + kappa_B * kappa**2 * (1 + kappa) / gamma)  # (5)
-    caps: Array = tau * (1 - gamma) ** np.arange(1.0, H + 1.0)  # (2)
+    caps: Floats = tau * (1 - gamma) ** np.arange(1.0, H + 1.0)  # (2)
     return Constants(caps, G_f, (H + 2) ** 2 * L_f)

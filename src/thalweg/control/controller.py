@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.interrupts import interrupts
 from thalweg._core.memory import Fixed, Memory
+from thalweg._core.recorded import Recorded, parameters
 from thalweg._core.rules import CLOSE, counter_field
 from thalweg._core.saving import Kept
-from thalweg._core.state import Floats, Ints, Past, Plan, field
-from thalweg._interrupts import interrupts
-from thalweg._recorded import Recorded, parameters
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_positive, real_array, short_repr
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, check_positive, real_array, short_repr
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
@@ -92,11 +92,11 @@ class Controller(Kept, Recorded, ABC):
     # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         """The input for a checked state, as a new array. Raises with nothing changed."""
 
     @abstractmethod
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         """Learn from the round's cost and disturbance, inside a call that is all or nothing."""
 
     def _holds(self, s: Any, past: Past) -> Iterator[tuple[str, bool]]:
@@ -109,7 +109,7 @@ class Controller(Kept, Recorded, ABC):
 
     # ------------------------------------------------------------------ the two calls of a round
 
-    def act(self, state: ArrayLike) -> Array:
+    def act(self, state: ArrayLike) -> Floats:
         """Return the input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
         u, memory = self._decide(x), self._memory
@@ -138,7 +138,7 @@ class Controller(Kept, Recorded, ABC):
             s.clock[ROUNDS] += 1
             s.clock[ACTED] = 0
 
-    def _check_disturbance(self, w: Array) -> None:
+    def _check_disturbance(self, w: Floats) -> None:
         size, bound = float(np.linalg.norm(w)), self.disturbance_bound
         if bound is not None and size > bound * (1 + BOUND_SLACK):
             raise InputError(
@@ -172,7 +172,7 @@ class Controller(Kept, Recorded, ABC):
         """Return the arguments that change for one that is to play further rounds from here."""
         return {"horizon": rounds}
 
-    def _answers(self, s: Any, policy: Array) -> bool:
+    def _answers(self, s: Any, policy: Floats) -> bool:
         """Whether the input of a state is -K x plus the policy's part, where a round is under way."""
         with np.errstate(all="ignore"):
             size = np.abs(self.gain).sum() * np.abs(s.x).max() + np.abs(policy).max()
@@ -181,7 +181,7 @@ class Controller(Kept, Recorded, ABC):
 
     # ------------------------------------------------------------------ checks
 
-    def _read_sensors(self, what: str, state: ArrayLike) -> Array:
+    def _read_sensors(self, what: str, state: ArrayLike) -> Floats:
         x = real_array(state)
         if x is None:
             raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {short_repr(state)}.")

@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_entries, check_items, check_positive, short_repr
 from thalweg.control.gains import weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -22,11 +22,11 @@ __all__ = ["AbsoluteCost", "Cost", "HuberCost", "QuadraticCost", "check_costs", 
 class Cost(Protocol):
     """A convex function of state and input."""
 
-    def value(self, x: Array, u: Array, /) -> float:
+    def value(self, x: Floats, u: Floats, /) -> float:
         """c(x, u)."""
         ...
 
-    def gradients(self, x: Array, u: Array, /) -> tuple[ArrayLike, ArrayLike]:
+    def gradients(self, x: Floats, u: Floats, /) -> tuple[ArrayLike, ArrayLike]:
         """The gradient in x and the gradient in u (subgradients at a kink)."""
         ...
 
@@ -67,7 +67,7 @@ class QuadraticCost:
         state, action = _pair(self, x, u)
         return float(state @ self.Q @ state + action @ self.R @ action)
 
-    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
+    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Floats, Floats]:
         """2 Q x and 2 R u."""
         state, action = _pair(self, x, u)
         return 2 * (self.Q @ state), 2 * (self.R @ action)
@@ -92,10 +92,10 @@ class _Separable:
         """Numbers of states and inputs."""
         return self.q.size, self.r.size
 
-    def _phi(self, z: Array) -> Array:
+    def _phi(self, z: Floats) -> Floats:
         raise NotImplementedError
 
-    def _slope(self, z: Array) -> Array:
+    def _slope(self, z: Floats) -> Floats:
         raise NotImplementedError
 
     def value(self, x: ArrayLike, u: ArrayLike) -> float:
@@ -103,7 +103,7 @@ class _Separable:
         state, action = _pair(self, x, u)
         return float(self.q @ self._phi(state) + self.r @ self._phi(action))
 
-    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
+    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Floats, Floats]:
         """The gradients in x and in u."""
         state, action = _pair(self, x, u)
         return self.q * self._slope(state), self.r * self._slope(action)
@@ -128,10 +128,10 @@ class AbsoluteCost(_Separable):
         """G_c: the gradients are at most this long, so at most G_c D for every D >= 1."""
         return max(float(np.linalg.norm(self.q)), float(np.linalg.norm(self.r)))
 
-    def _phi(self, z: Array) -> Array:
+    def _phi(self, z: Floats) -> Floats:
         return np.abs(z)
 
-    def _slope(self, z: Array) -> Array:
+    def _slope(self, z: Floats) -> Floats:
         return np.sign(z)
 
     def __repr__(self) -> str:
@@ -163,11 +163,11 @@ class HuberCost(_Separable):
         """G_c with ||grad_x c||, ||grad_u c|| <= G_c D wherever ||x||, ||u|| <= D."""
         return max(float(self.q.max()), float(self.r.max()))
 
-    def _phi(self, z: Array) -> Array:
+    def _phi(self, z: Floats) -> Floats:
         size = np.abs(z)
         return np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
 
-    def _slope(self, z: Array) -> Array:
+    def _slope(self, z: Floats) -> Floats:
         return np.clip(z, -self.width, self.width)
 
     def __repr__(self) -> str:
@@ -206,12 +206,12 @@ def check_costs(owner: str, costs: object, system: LinearSystem | None = None) -
     return each
 
 
-def _pair(cost: QuadraticCost | _Separable, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
+def _pair(cost: QuadraticCost | _Separable, x: ArrayLike, u: ArrayLike) -> tuple[Floats, Floats]:
     """State and input, checked."""
     owner, (d, n) = type(cost).__name__, cost.dims
     return check_array(owner, "x", x, shape=(d,)), check_array(owner, "u", u, shape=(n,))
 
 
-def _short(array: Array) -> str:
+def _short(array: Floats) -> str:
     rows = np.diag(array) if array.ndim == 2 and np.array_equal(array, np.diag(np.diag(array))) else array
     return np.array2string(rows, separator=", ", precision=4).replace("\n", "")

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, check_number, check_positive, check_rng
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_entries, check_number, check_positive, check_rng
 from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -19,7 +19,7 @@ __all__ = ["BangBang", "piecewise", "random_walk", "recorded", "sinusoid"]
 Seed = int | np.random.Generator | None
 
 
-def _direction(owner: str, value: ArrayLike) -> Array:
+def _direction(owner: str, value: ArrayLike) -> Floats:
     direction = check_array(owner, "direction", value, ndim=1)
     size = float(np.linalg.norm(direction))
     if size == 0:
@@ -29,7 +29,7 @@ def _direction(owner: str, value: ArrayLike) -> Array:
 
 def sinusoid(
     horizon: int, direction: ArrayLike, bound: float = 1.0, *, period: float = 50.0, phase: float = 0.0
-) -> Array:
+) -> Floats:
     """bound * sin(2 pi t / period + phase) along a direction.
 
     Examples
@@ -48,7 +48,7 @@ def sinusoid(
 
 def random_walk(
     horizon: int, direction: ArrayLike, bound: float = 1.0, *, step: float = 0.1, rng: Seed = None
-) -> Array:
+) -> Floats:
     """A walk along a direction, with normal steps of standard deviation step * bound, reflected at -bound and bound."""
     T = check_count("random_walk", "horizon", horizon)
     W, size = check_positive("random_walk", "bound", bound), check_positive("random_walk", "step", step)
@@ -59,7 +59,7 @@ def random_walk(
     return np.outer(-W * folded, along)
 
 
-def piecewise(horizon: int, dim: int, bound: float = 1.0, *, length: int = 100, rng: Seed = None) -> Array:
+def piecewise(horizon: int, dim: int, bound: float = 1.0, *, length: int = 100, rng: Seed = None) -> Floats:
     """A constant push of size `bound`, in a new random direction every `length` rounds."""
     T, n = check_count("piecewise", "horizon", horizon), check_count("piecewise", "length", length)
     d, W = check_count("piecewise", "dim", dim), check_positive("piecewise", "bound", bound)
@@ -69,7 +69,7 @@ def piecewise(horizon: int, dim: int, bound: float = 1.0, *, length: int = 100, 
     return np.repeat(pushes, min(n, T), axis=0)[:T]
 
 
-def recorded(series: ArrayLike, bound: float = 1.0, *, direction: ArrayLike | None = None) -> Array:
+def recorded(series: ArrayLike, bound: float = 1.0, *, direction: ArrayLike | None = None) -> Floats:
     """A measured series, centred and scaled so that its largest row has size `bound`.
 
     Parameters
@@ -134,7 +134,7 @@ class BangBang:
                 f"Got {self.direction.size}."
             )
 
-    def __call__(self, t: int, state: Array, action: Array) -> Array:
+    def __call__(self, t: int, state: Floats, action: Floats) -> Floats:
         """The disturbance of this round."""
         x = check_array("BangBang", "state", state, shape=(self.system.state_dim,))
         u = check_array("BangBang", "action", action, shape=(self.system.input_dim,))

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 
 __all__ = ["exponential", "optimal", "real_eigenvectors", "schur_basis", "solve_lyapunov", "solve_riccati"]
 
@@ -23,7 +23,7 @@ SHRUNK = 0.1  # norm of an exponential all of whose modes have decayed
 LEADING = 1 / (math.comb(26, 13) * math.factorial(27))  # first coefficient of the approximant's backward error
 
 
-def exponential(A: Array) -> Array:
+def exponential(A: Floats) -> Floats:
     """e^A by scaling and squaring (Al-Mohy and Higham, "A new scaling and squaring algorithm", SIMAX 31, 2009).
 
     Norms of powers decide how often A is halved, so that matrices far from normal are not halved too often.
@@ -47,17 +47,17 @@ def exponential(A: Array) -> Array:
     odd = X @ (X6 @ (b[13] * X6 + b[11] * X4 + b[9] * X2) + b[7] * X6 + b[5] * X4 + b[3] * X2 + b[1] * identity)
     even = X6 @ (b[12] * X6 + b[10] * X4 + b[8] * X2) + b[6] * X6 + b[4] * X4 + b[2] * X2 + b[0] * identity
     excess = np.linalg.solve(even - odd, 2 * odd)  # e^X - I: doubled, it keeps the digits of modes near 1
-    power: Array = identity + excess  # squared, it keeps those of modes near 0
+    power: Floats = identity + excess  # squared, it keeps those of modes near 0
     for _ in range(halvings):
         excess, power = 2 * excess + excess @ excess, power @ power
     return power if _norm(power) < SHRUNK else identity + excess
 
 
-def _norm(A: Array) -> float:
+def _norm(A: Floats) -> float:
     return float(np.abs(A).sum(axis=0).max())
 
 
-def solve_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array:
+def solve_riccati(A: Floats, B: Floats, Q: Floats, R: Floats) -> Floats:
     """P = A'P A - A'P B (R + B'P B)^{-1} B'P A + Q, the solution that stabilises.
 
     The structure-preserving doubling algorithm, in which step k has the cost of 2^k rounds (Anderson, "Second-order
@@ -78,7 +78,7 @@ def solve_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array:
     return P
 
 
-def _double_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array | None:
+def _double_riccati(A: Floats, B: Floats, Q: Floats, R: Floats) -> Floats | None:
     """P, or None where doubling does not reach it."""
     d = len(A)
     try:
@@ -101,13 +101,13 @@ def _double_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array | None:
         return None
 
 
-def optimal(A: Array, B: Array, R: Array, P: Array) -> tuple[Array, Array]:
+def optimal(A: Floats, B: Floats, R: Floats, P: Floats) -> tuple[Floats, Floats]:
     """K and A - B K for the best controller if the state after the next costs x'P x."""
     K = np.asarray(np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), dtype=np.float64)
     return K, A - B @ K
 
 
-def solve_lyapunov(F: Array, Q: Array) -> Array:
+def solve_lyapunov(F: Floats, Q: Floats) -> Floats:
     """P = F'P F + Q for matrices F (.., d, d) with spectral radii below 1: the sum of F'^k Q F^k, doubled."""
     P = Q
     for _ in range(DOUBLINGS):
@@ -118,9 +118,9 @@ def solve_lyapunov(F: Array, Q: Array) -> Array:
     return (P + P.swapaxes(-1, -2)) / 2
 
 
-def real_eigenvectors(values: Array, vectors: Array) -> Array:
+def real_eigenvectors(values: Floats, vectors: Floats) -> Floats:
     """Columns that span the same spaces as `numpy.linalg.eig` gives, real and imaginary parts for complex pairs."""
-    columns: list[Array] = []
+    columns: list[Floats] = []
     for value, vector in zip(values, vectors.T, strict=True):
         if value.imag > 0:
             columns += [vector.real, vector.imag]  # a pair of equal lengths turns by a rotation
@@ -129,7 +129,7 @@ def real_eigenvectors(values: Array, vectors: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
-def schur_basis(A: Array, values: Array, vectors: Array) -> Array:
+def schur_basis(A: Floats, values: Floats, vectors: Floats) -> Floats:
     """U of a real Schur form A = U T U', from the eigenvalues and eigenvectors that `numpy.linalg.eig` gives.
 
     Eigenvectors made orthogonal from the first to the last are such a basis, unless some are nearly parallel: then
@@ -151,5 +151,5 @@ def schur_basis(A: Array, values: Array, vectors: Array) -> Array:
         return U
     from scipy.linalg import schur
 
-    basis: Array = schur(A, output="real")[1]
+    basis: Floats = schur(A, output="real")[1]
     return basis

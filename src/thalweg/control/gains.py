@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, short_repr, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, short_repr, wrong
 from thalweg.control.equations import optimal, real_eigenvectors, schur_basis, solve_lyapunov, solve_riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -49,15 +49,15 @@ class StrongStability:
 
     kappa: float
     gamma: float
-    transform: Array
-    contraction: Array
+    transform: Floats
+    contraction: Floats
     method: str
 
     def __repr__(self) -> str:
         return f"StrongStability(kappa={self.kappa:.4g}, gamma={self.gamma:.4g}, by {self.method})"
 
 
-def weight(owner: str, name: str, value: ArrayLike | None, dim: int | None = None, *, definite: bool) -> Array:
+def weight(owner: str, name: str, value: ArrayLike | None, dim: int | None = None, *, definite: bool) -> Floats:
     """A symmetric matrix >= 0 (> 0 with `definite`), the identity when left out; a number or a vector is a diagonal.
 
     Without `dim` it says itself how large it is.
@@ -80,7 +80,7 @@ def weight(owner: str, name: str, value: ArrayLike | None, dim: int | None = Non
     return (array + array.T) / 2
 
 
-def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None) -> Array:
+def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None) -> Floats:
     """K that minimises sum x'Q x + u'R u for u = -K x, from the discrete Riccati equation.
 
     Parameters
@@ -102,10 +102,10 @@ def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | No
 class Design(NamedTuple):
     """The best linear feedback u = -K x for sum x'Q x + u'R u; x'P x is its cost from state x without disturbances."""
 
-    Q: Array
-    R: Array
-    P: Array
-    K: Array
+    Q: Floats
+    R: Floats
+    P: Floats
+    K: Floats
 
 
 def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> Design:
@@ -141,12 +141,12 @@ def check_system(owner: str, system: object) -> None:
         raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {short_repr(system)}.{hint}")
 
 
-def closed_loop(system: LinearSystem, gain: Array) -> Array:
+def closed_loop(system: LinearSystem, gain: Floats) -> Floats:
     """A - B K."""
     return system.A - system.B @ gain
 
 
-def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Array:
+def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Floats:
     """A stabilising gain as a new array; the LQR gain with identity weights when left out."""
     check_system(owner, system)
     K = lqr_gain(system) if gain is None else check_array(owner, "gain", gain)
@@ -192,7 +192,7 @@ def strong_stability(system: LinearSystem, gain: ArrayLike | None = None) -> Str
     return min(found, key=lambda c: c.kappa**3 / c.gamma)
 
 
-def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStability | None:
+def _certify(loop: Floats, gain_size: float, Q: Floats, method: str) -> StrongStability | None:
     """(1) for this Q, or None where it does not hold: everything is computed from Q again."""
     with np.errstate(all="ignore"):
         sizes = np.linalg.svd(Q, compute_uv=False) if np.isfinite(Q).all() else np.zeros(1)
@@ -209,7 +209,7 @@ def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStab
     return StrongStability(kappa, 1.0 - shrink, Q, L, method)
 
 
-def _transforms(loop: Array) -> Iterator[tuple[str, Array]]:
+def _transforms(loop: Floats) -> Iterator[tuple[str, Floats]]:
     """Candidates for Q."""
     d = len(loop)
     values, vectors = np.linalg.eig(loop)

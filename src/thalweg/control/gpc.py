@@ -11,7 +11,7 @@ import math
 
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_positive
+from thalweg._core.validate import check_positive
 from thalweg.algorithms.ogd import OGD
 from thalweg.control.constants import Constants
 from thalweg.control.learned import LearnedController

@@ -16,8 +16,8 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_positive, wrong
 from thalweg.control.gains import check_gain, check_system, closed_loop, lqr_gain, solving, weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -31,7 +31,7 @@ FINEST = 1e-7  # the smallest slack
 
 def h_infinity_gain(
     system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None, *, slack: float = 0.01
-) -> tuple[Array, float]:
+) -> tuple[Floats, float]:
     """K of u = -K x that (nearly) minimises the worst gain from disturbance to cost, and that gain's level.
 
     Parameters
@@ -77,7 +77,7 @@ def h_infinity_gain(
     return K, high
 
 
-def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
+def _solve(system: LinearSystem, q: Floats, r: Floats, level: float) -> Floats | None:
     """Return the gain for a level: iterate (1) and (2) until P converges. None if it does not: infeasible."""
     A, B, identity = system.A, system.B, np.eye(system.state_dim)
     P = q.copy()
@@ -114,7 +114,7 @@ def closed_loop_norm(
     sizes, basis = np.linalg.eigh(cost)
     root = np.sqrt(np.maximum(sizes, 0))[:, None] * basis.T
 
-    def largest(grid: Array) -> tuple[float, float]:
+    def largest(grid: Floats) -> tuple[float, float]:
         gains = np.linalg.norm(root @ np.linalg.inv(np.exp(1j * grid)[:, None, None] * identity - loop), 2, axis=(1, 2))
         best = int(np.argmax(gains))
         return float(gains[best]), float(grid[best])

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_items, wrong
 from thalweg.control.costs import Cost, QuadraticCost, check_costs
 from thalweg.control.policy import DAC, TruncatedLoss
 from thalweg.domains._base import Domain, read_domain
@@ -34,7 +34,7 @@ def best_policies(
     starts: Sequence[int] = (0,),
     *,
     tol: float = 1e-6,
-) -> tuple[Array, float]:
+) -> tuple[Floats, float]:
     """The best fixed policy of every stretch of rounds, by its truncated losses.
 
     Parameters
@@ -100,7 +100,7 @@ def best_policies(
 class _Sum:
     """(2) as one loss of M."""
 
-    def __init__(self, policy: DAC, rounds: list[tuple[Cost, Array]]) -> None:
+    def __init__(self, policy: DAC, rounds: list[tuple[Cost, Floats]]) -> None:
         H, n, d = policy.shape
         self.square, self.linear, self.constant = np.zeros((H * n * d,) * 2), np.zeros(H * n * d), 0.0
         still = np.zeros(policy.shape)
@@ -115,12 +115,12 @@ class _Sum:
             self.linear += 2 * (y @ cost.Q @ Y + v @ cost.R @ V)
             self.constant += cost.value(y, v)
 
-    def value(self, M: Array) -> float:
+    def value(self, M: Floats) -> float:
         """The sum of the truncated losses."""
         m = np.asarray(M).ravel()
         return float(m @ self.square @ m + self.linear @ m + self.constant)
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: Floats) -> Floats:
         """Its gradient."""
-        slope: Array = 2 * (self.square @ np.asarray(M).ravel()) + self.linear
+        slope: Floats = 2 * (self.square @ np.asarray(M).ravel()) + self.linear
         return slope.reshape(np.shape(M))

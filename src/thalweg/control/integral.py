@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import counter_field, magnitude
-from thalweg._core.state import Floats, Ints, Past, field
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive
+from thalweg._core.state import Past, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_positive
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
@@ -89,9 +89,9 @@ class IntegralLQR(Controller):
     def _holds(self, s: IntegralState, past: Past) -> Iterator[tuple[str, bool]]:
         yield "input", self._answers(s, -self.integral_gain @ s.z)
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         return np.asarray(-self.gain @ x - self.integral_gain @ self._memory.state.z)  # (1)
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         s = self._memory.state
         s.z[:] = np.clip(s.z + self.outputs @ s.x, -LARGEST_ENTRY, LARGEST_ENTRY)  # (1)

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, within_bounds
-from thalweg._core.state import Floats, Ints, Past, field
+from thalweg._core.state import Past, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_count, short_repr
 from thalweg._kernels.jit import Call
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, short_repr
 from thalweg.control import _kernels as kernels
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import ACTED, ROUNDS, Controller
@@ -64,15 +64,15 @@ class _PolicyCalls(NamedTuple):
     action: Call
     truncate: Call
     gradient: Call
-    M: Array
-    x: Array
-    u: Array
-    y: Array
-    v: Array
-    c_x: Array
-    c_u: Array
-    r: Array
-    G: Array
+    M: Floats
+    x: Floats
+    u: Floats
+    y: Floats
+    v: Floats
+    c_x: Floats
+    c_u: Floats
+    r: Floats
+    G: Floats
 
 
 class LearnedController(Controller):
@@ -189,7 +189,7 @@ class LearnedController(Controller):
         yield "past disturbances", known <= len(s.past) and not s.past[past.rounds + known :].any()
         yield "scales", self._scales_fit(s.scales, past.rounds)
 
-    def _scales_fit(self, scales: Array, rounds: int) -> bool:
+    def _scales_fit(self, scales: Floats, rounds: int) -> bool:
         """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
         G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
         if G is not None and price is not None:
@@ -202,7 +202,7 @@ class LearnedController(Controller):
     # ------------------------------------------------------------------ a round
 
     @property
-    def matrices(self) -> Array:
+    def matrices(self) -> Floats:
         """M_t, the policy of the present round, (H, d_u, d_x); zero while the scales are measured."""
         return self.policy.zero if self.learner is None else self.learner.decision
 
@@ -216,13 +216,13 @@ class LearnedController(Controller):
         """lambda, given or measured; None while it is being measured."""
         return None if self.gradient_bound is None else float(self._memory.state.scales[LAMBDA])
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         calls = self._calls
         calls.M[:], calls.x[:] = self.matrices, x
         _run(calls.action)  # (1)
         return calls.u.copy()
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         calls, past = self._calls, self._memory.state.past
         calls.M[:] = self.matrices
         _run(calls.truncate)
@@ -258,7 +258,7 @@ class LearnedController(Controller):
     def _rescales(self) -> bool:
         return self.on_violation == "rescale" and self.constants.gradient_bound is None
 
-    def _measure(self, length: float, r: Array) -> None:
+    def _measure(self, length: float, r: Floats) -> None:
         """Play a round of measuring the scales of the loss; the last one starts the learner, later ones restart it."""
         if length == 0:
             return

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.state import Past
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.control.controller import Controller, ControllerState
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
@@ -30,10 +30,10 @@ class LinearFeedback(Controller):
         super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         self._allocate(ControllerState)
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         return -self.gain @ x
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         return
 
     def _holds(self, s: ControllerState, past: Past) -> Iterator[tuple[str, bool]]:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import counter_field
-from thalweg._core.state import Floats, Ints, Past, field
-from thalweg._types import Array
-from thalweg._validate import check_array
+from thalweg._core.state import Past, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_array
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
@@ -57,7 +57,7 @@ class Planted(Controller):
                 f"a leading axis of rounds before these. Got shape {given.shape}."
             )
         given.flags.writeable = False
-        self.policies: Array = given
+        self.policies: Floats = given
         self.policy = DAC(system, gain=self.gain, memory=given.shape[-3])
         self._allocate(PlantedState, {"P": 2 * self.policy.memory + 1})
 
@@ -65,21 +65,21 @@ class Planted(Controller):
         yield "past disturbances", not s.past[past.rounds :].any()  # none before the start
 
     @property
-    def matrices(self) -> Array:
+    def matrices(self) -> Floats:
         """M_t, the policy of the present round."""
         if self.policies.ndim == 3:
             return self.policies
         if self.rounds >= len(self.policies):
             raise InputError(f"{self._who()}: there are policies for {len(self.policies)} rounds only.")
-        M: Array = self.policies[self.rounds]
+        M: Floats = self.policies[self.rounds]
         return M
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         u = np.empty(self.system.input_dim)
         kernels.action(self.matrices, self._memory.state.past, self.gain, x, u)
         return u
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         past = self._memory.state.past
         past[1:] = past[:-1].copy()
         past[0] = w

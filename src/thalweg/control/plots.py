@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg._extras import new_figure
-from thalweg._validate import check_count, check_items, wrong
+from thalweg._core.extras import new_figure
+from thalweg._core.validate import check_count, check_items, wrong
 from thalweg.control.simulate import Simulation
 from thalweg.errors import InputError
 

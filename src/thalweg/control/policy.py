@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, short_repr, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_entries, short_repr, wrong
 from thalweg.control import _kernels as kernels
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.gains import check_gain, closed_loop
@@ -89,7 +89,7 @@ class DAC:
         self.zero = np.zeros(self.shape)
         self.zero.flags.writeable = False
 
-    def past_of(self, disturbances: ArrayLike, t: int) -> Array:
+    def past_of(self, disturbances: ArrayLike, t: int) -> Floats:
         """The past of round t, counted from 0, out of all disturbances: w_{t-1}, w_{t-2}, .., 2H + 1 of them."""
         w = check_array("DAC.past_of", "disturbances", disturbances, ndim=2)
         check_array("DAC.past_of", "disturbances", w, shape=(len(w), self.system.state_dim))
@@ -99,7 +99,7 @@ class DAC:
         past[: len(known)] = known
         return past
 
-    def action(self, M: ArrayLike, state: ArrayLike, past: ArrayLike) -> Array:
+    def action(self, M: ArrayLike, state: ArrayLike, past: ArrayLike) -> Floats:
         """(1)."""
         m, w = self._read(M, past)
         x = check_array("DAC.action", "state", state, shape=(self.system.state_dim,))
@@ -107,7 +107,7 @@ class DAC:
         kernels.action(m, w, self.gain, x, u)
         return u
 
-    def truncated(self, M: ArrayLike, past: ArrayLike) -> tuple[Array, Array]:
+    def truncated(self, M: ArrayLike, past: ArrayLike) -> tuple[Floats, Floats]:
         """(2) and (3): the state y and the action v."""
         m, w = self._read(M, past)
         y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
@@ -118,7 +118,7 @@ class DAC:
         """(4) as a loss for any learner on matrices of shape `shape`."""
         return TruncatedLoss(self, cost, past)
 
-    def _read(self, M: ArrayLike, past: ArrayLike) -> tuple[Array, Array]:
+    def _read(self, M: ArrayLike, past: ArrayLike) -> tuple[Floats, Floats]:
         w = check_array("DAC", "past", past, shape=(2 * self.memory + 1, self.system.state_dim))
         m = check_array("DAC", "M", M, shape=self.shape)
         m.flags.writeable = False  # as decisions are: one compiled version of each kernel
@@ -157,14 +157,14 @@ class TruncatedLoss:
         """f_t(M)."""
         return float(self.cost.value(*self.policy.truncated(M, self.past)))
 
-    def gradient(self, M: ArrayLike) -> Array:
+    def gradient(self, M: ArrayLike) -> Floats:
         """(5), as a new array."""
         y, v = self.policy.truncated(M, self.past)
         c_x, c_u = read_gradients("TruncatedLoss", self.policy.system, self.cost.gradients(y, v))
         return truncated_gradient(self.policy, self.past, c_x, c_u)[0]
 
 
-def truncated_gradient(policy: DAC, past: Array, c_x: Array, c_u: Array) -> tuple[Array, Array]:
+def truncated_gradient(policy: DAC, past: Floats, c_x: Floats, c_u: Floats) -> tuple[Floats, Floats]:
     """(5) from the gradients of the cost at (y, v); and the vectors B'(F^j)'q, (H + 1, d_u)."""
     q, r = np.empty(policy.system.state_dim), np.empty((policy.memory + 1, policy.system.input_dim))
     G = np.empty(policy.shape)
@@ -172,7 +172,7 @@ def truncated_gradient(policy: DAC, past: Array, c_x: Array, c_u: Array) -> tupl
     return G, r
 
 
-def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Array, Array]:
+def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Floats, Floats]:
     """The two gradients of a cost, checked."""
     try:
         c_x, c_u = gradients

@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import CLOSE, counter_field, within_bounds
-from thalweg._core.state import Floats, Ints, Past, field
+from thalweg._core.state import Past, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_entries, check_positive
 from thalweg._kernels.jit import Call
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
@@ -128,21 +128,21 @@ class Preview(Controller):
     # ------------------------------------------------------------------ a round
 
     @cached_property
-    def _call(self) -> tuple[Call, Array]:
+    def _call(self) -> tuple[Call, Floats]:
         return self._ready(self._memory.state)
 
-    def _ready(self, s: PreviewState) -> tuple[Call, Array]:
+    def _ready(self, s: PreviewState) -> tuple[Call, Floats]:
         """Return a call of the preview, and the array that it writes to. The call must outlive its runs."""
         n, v = self.order + 1, np.empty(self.system.input_dim)
         scratch = np.empty((n, n)), np.empty(n), np.empty(self.order)
         return kernels.foresee.ready(s.squares, s.products, s.past, s.largest, self.preview, *scratch, v), v
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         call, v = self._call
         call.run()
         return np.asarray(v - self.gain @ x)  # (1)
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         s, p = self._memory.state, self.order
         rows = np.ones((w.size, p + 1))
         rows[:, :p] = s.past.T
@@ -154,11 +154,11 @@ class Preview(Controller):
             s.past[0] = w
 
 
-def preview_gains(system: LinearSystem, design: Design) -> Array:
+def preview_gains(system: LinearSystem, design: Design) -> Floats:
     """L_0..L_{J-1} of (1), (J, d_u, d_x), as long as they are above a thousandth of the largest."""
     P = design.P
     answer = np.linalg.solve(design.R + system.B.T @ P @ system.B, system.B.T)
-    loop, found, largest = closed_loop(system, design.K), list[Array](), 0.0
+    loop, found, largest = closed_loop(system, design.K), list[Floats](), 0.0
     for _ in range(LONGEST_PREVIEW):
         found.append(answer @ P)
         size = float(np.abs(found[-1]).max())

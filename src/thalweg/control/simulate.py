@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, check_flag, check_number, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_entries, check_flag, check_number, short_repr
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.system import LinearSystem
@@ -17,7 +17,7 @@ from thalweg.learners.base import Queries
 
 __all__ = ["Simulation", "simulate"]
 
-Adversary = Callable[[int, Array, Array], ArrayLike]
+Adversary = Callable[[int, Floats, Floats], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Simulation:
         M_t, where asked for.
     """
 
-    states: Array
-    inputs: Array
-    costs: Array
-    disturbances: Array
+    states: Floats
+    inputs: Floats
+    costs: Floats
+    disturbances: Floats
     queries: Queries
     seconds: float
     clipped: int = 0
-    policies: Array | None = None
+    policies: Floats | None = None
 
     @property
     def rounds(self) -> int:

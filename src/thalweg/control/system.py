@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, short_repr, wrong
+from thalweg._core.recorded import Recorded
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_positive, short_repr, wrong
 from thalweg.control.equations import exponential
 from thalweg.errors import InputError
 
 __all__ = ["LinearSystem"]
 
 
-def _matrices(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array]:
+def _matrices(A: ArrayLike, B: ArrayLike) -> tuple[Floats, Floats]:
     who = "LinearSystem"
     a, b = check_array(who, "A", A, ndim=2), check_array(who, "B", B, ndim=2)
     d = a.shape[0]
@@ -118,17 +118,17 @@ class LinearSystem(Recorded):
         """Return a number of rounds in words, with seconds where the period is known."""
         return f"{rounds} rounds" + ("" if self.period is None else f" ({rounds * self.period:.4g} s)")
 
-    def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:
+    def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Floats:
         """The next state."""
         who = "LinearSystem.step"
         x = check_array(who, "state", state, shape=(self.state_dim,))
         u = check_array(who, "action", action, shape=(self.input_dim,))
-        moved: Array = self.A @ x + self.B @ u
+        moved: Floats = self.A @ x + self.B @ u
         if disturbance is not None:
             moved += check_array(who, "disturbance", disturbance, shape=(self.state_dim,))
         return moved
 
-    def rollout(self, inputs: ArrayLike, disturbances: ArrayLike, start: ArrayLike | None = None) -> Array:
+    def rollout(self, inputs: ArrayLike, disturbances: ArrayLike, start: ArrayLike | None = None) -> Floats:
         """The states x_1..x_{T+1} under given inputs u_1..u_T and disturbances w_1..w_T, from x_1 = `start` (0)."""
         who = "LinearSystem.rollout"
         u = check_array(who, "inputs", inputs, ndim=2)

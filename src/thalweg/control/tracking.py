@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import counter_field, magnitude
-from thalweg._core.state import Floats, Ints, Past, field, part
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_items, short_repr
+from thalweg._core.state import Past, field, part
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, check_items, short_repr
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
@@ -133,7 +133,7 @@ class TrackingControl(Controller):
         return tuple(self._memory.guests.values())
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """p_t, a new array."""
         return np.array(self._memory.state.jury.weights)
 
@@ -142,13 +142,13 @@ class TrackingControl(Controller):
 
     # ------------------------------------------------------------------ a round
 
-    def _decide(self, x: Array) -> Array:
+    def _decide(self, x: Floats) -> Floats:
         s = self._memory.state
         states = s.states if s.clock[ROUNDS] else np.tile(x, (len(s.states), 1))
         inputs = np.array([one._decide(at) for one, at in zip(self.members, states, strict=True)])
         return np.asarray(s.jury.weights @ (inputs + states @ self.gain.T) - self.gain @ x)  # (2)
 
-    def _learn(self, cost: Cost, w: Array) -> None:
+    def _learn(self, cost: Cost, w: Floats) -> None:
         s, system, members = self._memory.state, self.system, self.members
         if not s.clock[ROUNDS]:
             s.states[:] = s.x

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.recorded import Recorded
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_nonnegative, real_array, short_array, short_repr
 from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, short_array, short_repr
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
     from thalweg.domains.ball import Ball
 
-__all__ = ["Array", "Domain", "read_domain"]
+__all__ = ["Domain", "read_domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is distinguished from it by `contains`.
@@ -62,14 +62,14 @@ class Domain(Recorded, ABC):
     """
 
     shape: tuple[int, ...]
-    center: Array
+    center: Floats
     radius: float
     diameter: float
     tolerance: float = 1e-12
     onto: Pointer = projections.PYTHON
-    par: Array = np.zeros(0)
+    par: Floats = np.zeros(0)
     flat: int = hulls.FULL
-    flat_par: Array = np.zeros(0)
+    flat_par: Floats = np.zeros(0)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy. Kernels are compiled for parameters that can be written: mapped from a file, they cannot."""
@@ -78,7 +78,7 @@ class Domain(Recorded, ABC):
                 state[name] = np.array(state[name])
         self.__dict__.update(state)
 
-    def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
+    def _state_facts(self, shape: tuple[int, ...], center: Floats, radius: float, diameter: float) -> None:
         """Record shape, enclosing ball and diameter. A set of one point gets a tiny positive radius."""
         self.shape = shape
         self.dim = math.prod(shape)
@@ -96,7 +96,7 @@ class Domain(Recorded, ABC):
         self.radius = max(float(radius), least)
         self.diameter = max(float(diameter), least)
 
-    def project(self, point: ArrayLike) -> Array:
+    def project(self, point: ArrayLike) -> Floats:
         """The point of the set nearest to `point`, as a new array."""
         return self._project_flat(self._read(point).ravel()).reshape(self.shape)
 
@@ -114,7 +114,7 @@ class Domain(Recorded, ABC):
         x = self._read(point)
         return self.distance(x) <= self._absolute_tolerance(tol, x)
 
-    def directions(self, v: ArrayLike) -> Array:
+    def directions(self, v: ArrayLike) -> Floats:
         """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
 
         This part of a gradient still determines the loss on the set. On a set with inner points it is `v`.
@@ -127,13 +127,13 @@ class Domain(Recorded, ABC):
         """
         return self._directions(self._read(v).reshape(1, -1)).reshape(self.shape)
 
-    def _directions(self, rows: Array) -> Array:
+    def _directions(self, rows: Floats) -> Floats:
         """`directions` of every flat row, as a new array."""
         rows = rows.copy()
         hulls.flatten_rows(self.flat, self.flat_par, rows)
         return rows
 
-    def _state_flat(self, rows: Array, point: Array) -> None:
+    def _state_flat(self, rows: Floats, point: Floats) -> None:
         """Record the affine hull {x : <n, x> = <n, point> for all rows n}, and move the enclosing ball into it.
 
         For x in the hull and c moved to its nearest point c' there, ||x - c'||^2 = ||x - c||^2 - ||c - c'||^2.
@@ -144,14 +144,14 @@ class Domain(Recorded, ABC):
         self.flat, self.flat_par = hulls.NORMALS, normals.ravel()
         self._move_into_flat(point)
 
-    def _move_into_flat(self, point: Array) -> None:
+    def _move_into_flat(self, point: Floats) -> None:
         """Move the enclosing ball into the affine hull, which holds the flat `point`."""
         off = self.center.ravel() - point
         off -= self._directions(off.reshape(1, -1))[0]
         radius = math.sqrt(max(self.radius**2 - float(off @ off), 0.0))
         self._state_facts(self.shape, self.center.ravel() - off, radius, min(self.diameter, 2 * radius))
 
-    def _normals(self) -> Array:
+    def _normals(self) -> Floats:
         """Orthonormal rows that span the orthogonal complement of all directions."""
         if self.flat == hulls.NORMALS:
             return self.flat_par.reshape(-1, self.dim)
@@ -168,7 +168,7 @@ class Domain(Recorded, ABC):
         return self.dim - {hulls.FULL: 0, hulls.MEAN: 1}.get(self.flat, self.flat_par.size // self.dim)
 
     @cached_property
-    def interior(self) -> tuple[Array, float]:
+    def interior(self) -> tuple[Floats, float]:
         """A ball inside: (c, r) such that every point of the affine hull within r > 0 of c lies in the set.
 
         The largest one of the built-in bounded sets; of an `Intersection`, nearly the largest that its members' own
@@ -190,7 +190,7 @@ class Domain(Recorded, ABC):
         point.flags.writeable = False
         return point, float(radius)
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         """`interior`, unchecked; the radius of a set without one is 0. Polyhedra need not define it."""
         from thalweg.domains._inside import deepest
 
@@ -200,7 +200,7 @@ class Domain(Recorded, ABC):
             )
         return deepest(self, [self])
 
-    def _depth(self, point: Array) -> tuple[float, Array] | None:
+    def _depth(self, point: Floats) -> tuple[float, Floats] | None:
         """A lower bound on the depth of a flat point, concave in the point; and a supergradient. None if not known."""
         return None
 
@@ -219,7 +219,7 @@ class Domain(Recorded, ABC):
             )
         return Ball(self.shape, radius=self.radius, center=self.center)
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         """`project` on a checked flat point; the compiled projection where there is one. Returns a new flat array."""
         if self.onto is projections.PYTHON:
             raise NotImplementedError(
@@ -229,29 +229,29 @@ class Domain(Recorded, ABC):
         self.onto(self.par, y, out, np.empty_like(y))
         return out
 
-    def _project_into(self, y: Array, out: Array, work: Array) -> None:
+    def _project_into(self, y: Floats, out: Floats, work: Floats) -> None:
         """`_project_flat` into an array that exists: nothing is allocated where the projection is compiled."""
         if self.onto is projections.PYTHON:
             out[:] = self._project_flat(y)
         else:
             self.onto(self.par, y, out, work)
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         """max over x in X of <v, x>, or a bound above it, for every flat row v. Here that of the enclosing ball."""
-        norms: Array = np.linalg.norm(self._directions(directions), axis=1)
+        norms: Floats = np.linalg.norm(self._directions(directions), axis=1)
         reach = np.multiply(norms, self.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
         return directions @ self.center.ravel() + reach
 
-    def _faces(self) -> tuple[Array, Array, Array, Array] | None:
+    def _faces(self) -> tuple[Floats, Floats, Floats, Floats] | None:
         """A, b, E, e if the set is a polyhedron {x : A x <= b, E x = e}, all rows of length 1; None if not."""
         return None
 
-    def _read(self, point: ArrayLike) -> Array:
+    def _read(self, point: ArrayLike) -> Floats:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
         numbers = real_array(point)
         if numbers is None:
             raise InputError(f"{self!r} holds arrays of real numbers. Got {short_repr(point)}.")
-        array: Array = np.array(numbers, order="C")
+        array: Floats = np.array(numbers, order="C")
         if array.shape != self.shape:
             raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
         if not np.isfinite(array).all():
@@ -260,11 +260,11 @@ class Domain(Recorded, ABC):
             raise InputError(f"{self!r} cannot project a point with entries beyond {BIGGEST:g}: sums overflow.")
         return array
 
-    def _absolute_tolerance(self, tol: float, point: Array) -> float:
+    def _absolute_tolerance(self, tol: float, point: Floats) -> float:
         """Return a tolerance, checked, in units of length."""
         return check_nonnegative(f"{type(self).__name__}.contains", "tol", tol) * self._scale(point)
 
-    def _scale(self, point: Array) -> float:
+    def _scale(self, point: Floats) -> float:
         if math.isfinite(self.radius):
             return max(self.radius, float(np.abs(self.center).max()))
         return max(1.0, length(point))
@@ -286,13 +286,13 @@ def read_domain(owner: str, domain: object) -> Domain:
     return domain
 
 
-def length(v: Array) -> float:
+def length(v: Floats) -> float:
     """||v||, also where squares of the entries overflow or vanish."""
     largest = float(np.abs(v).max())
     return largest * float(np.linalg.norm(v / largest)) if largest else 0.0
 
 
-def orthonormal(rows: Array) -> Array:
+def orthonormal(rows: Floats) -> Floats:
     """Orthonormal rows with the same span, up to singular values of the size of rounding errors."""
     if not rows.any():
         return np.zeros((0, rows.shape[1]))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.domains._base import Domain, length
 
 __all__ = ["deepest"]
@@ -22,7 +22,7 @@ FLAT = 1e-9  # a row shorter than this is constant on the affine hull
 SOLVER_STEPS = 200  # of the solver
 
 
-def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Array, float]:
+def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Floats, float]:
     """(c, r) with the ball around c in the affine hull of `domain` inside all members; r <= 0 if none was found."""
     from scipy.optimize import linprog, minimize
 
@@ -37,13 +37,13 @@ def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Array, float]:
     lengths = np.linalg.norm(A, axis=1)
     A, slack, lengths = (v[lengths > FLAT] for v in (A, slack, lengths))
 
-    def depths(z: Array) -> tuple[Array, Array]:
+    def depths(z: Floats) -> tuple[Floats, Floats]:
         """Of the curved members, in units: values and slopes."""
         found = [d for member in curved if (d := member._depth(home + unit * (basis @ z))) is not None]
         values, slopes = np.array([d[0] for d in found]) / unit, np.array([d[1] for d in found]).reshape(-1, len(basis))
         return values, slopes @ basis
 
-    def radius(z: Array) -> float:
+    def radius(z: Floats) -> float:
         return float(np.concatenate([(slack - A @ z) / lengths, depths(z)[0]]).min(initial=1.0))
 
     least = np.append(np.zeros(n), -1.0)  # maximise r
@@ -71,7 +71,7 @@ def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Array, float]:
     return home + unit * (basis @ z), unit * radius(z)
 
 
-def _basis(domain: Domain) -> Array:
+def _basis(domain: Domain) -> Floats:
     """Columns: an orthonormal basis of the directions of the affine hull."""
     if domain.freedom == domain.dim:
         return np.eye(domain.dim)

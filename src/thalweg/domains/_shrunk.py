@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.domains._base import Domain
 
 __all__ = ["Shrunk"]
@@ -25,14 +25,14 @@ class Shrunk(Domain):
         a, from 0 to less than 1.
     """
 
-    def __init__(self, domain: Domain, point: Array, share: float) -> None:
+    def __init__(self, domain: Domain, point: Floats, share: float) -> None:
         self.domain, self.point, self.share = domain, np.array(point, dtype=np.float64).ravel(), share
         keep = 1 - share
         center = self.point + keep * (domain.center.ravel() - self.point)
         self._state_facts(domain.shape, center, keep * domain.radius, keep * domain.diameter)
         self.tolerance, self.flat, self.flat_par = domain.tolerance, domain.flat, domain.flat_par
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         c, keep = self.point, 1 - self.share
         return c + keep * (self.domain._project_flat(c + (y - c) / keep) - c)  # (1)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_positive, check_shape
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, check_shape
-from thalweg.domains._base import Array, Domain, length
+from thalweg.domains._base import Domain, length
 
 __all__ = ["Ball"]
 
@@ -45,10 +46,10 @@ class Ball(Domain):
         """Itself: nothing is cheaper."""
         return self
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         return self.center, self.radius
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         off = point - self.center.ravel()
         away = length(off)
         return self.radius - away, -off / (away or 1.0)

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_shape, short_array
 from thalweg._kernels import hulls, projections
-from thalweg._validate import check_array, check_shape, short_array
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["Box"]
@@ -66,18 +67,18 @@ class Box(Domain):
         if fixed.size:
             self.flat, self.flat_par = hulls.NORMALS, np.eye(self.dim)[fixed].ravel()
 
-    def _faces(self) -> tuple[Array, Array, Array, Array]:
+    def _faces(self) -> tuple[Floats, Floats, Floats, Floats]:
         eye, low, up = np.eye(self.dim), self.lower.ravel(), self.upper.ravel()
         above, below, fixed = np.isfinite(up) & (up > low), np.isfinite(low) & (up > low), up == low
         sides = np.concatenate([up[above], -low[below]])
         return np.vstack([eye[above], -eye[below]]), sides, eye[fixed], up[fixed]
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         ends = np.where(directions > 0, self.upper.ravel(), self.lower.ravel())
-        best: Array = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)
+        best: Floats = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         free = self.upper > self.lower
         if not np.isfinite(self.radius):
             return super()._inner_ball()

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import LARGEST_ENTRY, check_array, check_callable, check_positive, check_shape
-from thalweg.domains._base import Array, Domain, length
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_callable, check_positive, check_shape
+from thalweg.domains._base import Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Custom"]
@@ -55,13 +56,13 @@ class Custom(Domain):
 
     def __init__(
         self,
-        project: Callable[[Array], ArrayLike],
+        project: Callable[[Floats], ArrayLike],
         shape: int | tuple[int, ...],
         center: ArrayLike,
         radius: float,
         *,
         diameter: float | None = None,
-        contains: Callable[[Array], object] | None = None,
+        contains: Callable[[Floats], object] | None = None,
         tolerance: float = 1e-6,
         normals: ArrayLike | None = None,
     ) -> None:
@@ -93,8 +94,8 @@ class Custom(Domain):
             return super().contains(point, tol)
         return self._call("contains", self._inside, self._read(point).ravel(), bool)
 
-    def _project_flat(self, y: Array) -> Array:
-        x: Array = self._call(
+    def _project_flat(self, y: Floats) -> Floats:
+        x: Floats = self._call(
             "project", self._function, y, lambda answer: np.array(answer, dtype=np.float64, order="C")
         )
         if x.shape != self.shape:
@@ -116,7 +117,7 @@ class Custom(Domain):
             )
         return x.ravel()
 
-    def _call(self, name: str, function: Callable[[Array], object], y: Array, read: Callable[[Any], T]) -> T:
+    def _call(self, name: str, function: Callable[[Floats], object], y: Floats, read: Callable[[Any], T]) -> T:
         """Call a function of the user on a copy, so that it may overwrite its argument, and read its answer."""
         try:
             return read(function(y.reshape(self.shape).copy()))

@@ -5,9 +5,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_positive, short_array
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, short_array
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["Ellipsoid"]
@@ -68,15 +69,15 @@ class Ellipsoid(Domain):
         # the kernel's bound is 1
         self.par = np.concatenate([e / self.bound, self.bound / e, c, rows.ravel()])
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         n = self.dim
         turned = directions @ self.par[3 * n :].reshape(n, n).T if self.weights.ndim == 2 else directions
         return directions @ self.center + np.sqrt(turned**2 @ self.par[n : 2 * n])
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         return self.center, math.sqrt(float(self.par[self.dim : 2 * self.dim].min()))
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         """r (1 - q) with q the norm whose unit ball is the set: q(v) <= ||v|| / r."""
         off, r = point - self.center, self._inner_ball()[1]
         pull = (self.weights @ off if self.weights.ndim == 2 else self.weights * off) / self.bound

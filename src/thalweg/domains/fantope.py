@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries
 from thalweg._kernels import hulls
 from thalweg._kernels.pca import cap
-from thalweg._validate import check_count, check_entries
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Fantope"]
@@ -46,7 +47,7 @@ class Fantope(Domain):
         self.rank = k
         self._state_facts((d, d), k / d * np.eye(d), math.sqrt(k * (d - k) / d), math.sqrt(2 * min(k, d - k)))
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         Y = y.reshape(self.shape)
         try:
             sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
@@ -57,19 +58,19 @@ class Fantope(Domain):
         values = np.empty_like(sigma)
         cap(np.clip(sigma - sigma[-self.rank], -1.0, 1.0), self.rank, values)
         P = (U * values) @ U.T
-        x: Array = 0.5 * (P + P.T)
+        x: Floats = 0.5 * (P + P.T)
         return x.ravel()
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         V = directions.reshape(-1, *self.shape)
-        best: Array = np.linalg.eigvalsh(0.5 * (V + V.transpose(0, 2, 1)))[:, -self.rank :].sum(axis=1)
+        best: Floats = np.linalg.eigvalsh(0.5 * (V + V.transpose(0, 2, 1)))[:, -self.rank :].sum(axis=1)
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         d, k = self.shape[0], self.rank
         return self.center, min(k, d - k) / math.sqrt(d * (d - 1)) if d > 1 else 0.0
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         """No eigenvalue of a symmetric matrix of trace 0 is larger than sqrt(1 - 1/d) of its norm."""
         Y, d = point.reshape(self.shape), self.shape[0]
         sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_number, short_array
 from thalweg._kernels import projections
-from thalweg._validate import check_array, check_number, short_array
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["HalfSpace"]
@@ -44,17 +45,17 @@ class HalfSpace(Domain):
         self._state_facts(a.shape, min(b, 0.0) * a, np.inf, np.inf)
         self.par = np.concatenate([[b], a.ravel()])
 
-    def _faces(self) -> tuple[Array, Array, Array, Array]:
+    def _faces(self) -> tuple[Floats, Floats, Floats, Floats]:
         return self.par[None, 1:], self.par[:1], np.zeros((0, self.dim)), np.zeros(0)
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         """Finite along the normal only."""
         along = directions @ self.par[1:]
         across = np.linalg.norm(directions - along[:, None] * self.par[1:], axis=1)
         finite = (along >= 0) & (across <= 1e-15 * along)
         return np.where(finite, along * self.par[0], np.where(directions.any(axis=1), np.inf, 0.0))
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         """One of radius 1: there is no largest."""
         return self.center - self.par[1:].reshape(self.shape), 1.0
 

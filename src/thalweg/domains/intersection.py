@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import FARTHEST_POINT, RANK, Array, Domain, length
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_positive
+from thalweg.domains._base import FARTHEST_POINT, RANK, Domain, length
 from thalweg.domains.ball import Ball
 from thalweg.domains.half_space import HalfSpace
 from thalweg.domains.polytope import Polytope
@@ -100,7 +101,7 @@ class Intersection(Domain):
         x = self._read(point)
         return all(domain.distance(x) <= self._absolute_tolerance(tol, x) for domain in self.domains)
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         c, bounded = self.center.ravel(), math.isfinite(self.radius)
         # the point of the affine hull nearest to y has the same projection
         gap = self._directions((y - c)[None])[0] if self.flat else y - c
@@ -130,14 +131,14 @@ class Intersection(Domain):
         parts = [*balls, *polyhedra, *(d for d in self.domains if d not in balls and d._faces() is None)]
         return parts if balls or len(parts) < len(self.domains) else []
 
-    def _failure(self, y: Array) -> ProjectionError:
+    def _failure(self, y: Floats) -> ProjectionError:
         return ProjectionError(
             f"{self!r}: after {self.max_iterations} rounds the sets still pull the point to and fro, by more than the "
             f"tolerance {self.tol * self._scale(y):.3g}. If they have a point in common, raise 'max_iterations' or "
             "'tol'."
         )
 
-    def _accepts(self, y: Array, x: Array, points: Array, normals: Array) -> bool:
+    def _accepts(self, y: Floats, x: Floats, points: Floats, normals: Floats) -> bool:
         """Whether x, in the set, is its point nearest to y, to the tolerance: the certificate.
 
         Every row n_i of `normals` is one of a member at p_i in `points`: <n_i, z - p_i> <= 0 for all its points z. So
@@ -149,7 +150,7 @@ class Intersection(Domain):
         rest, gap = np.linalg.norm(y - x - normals.sum(axis=0)), np.sum(normals * (points - x))
         return bool(rest <= max(tol, ANSWER_ROUNDING * far) and gap <= tol * max(scale, far))
 
-    def _by_dykstra(self, y: Array, far: float) -> Array | None:
+    def _by_dykstra(self, y: Floats, far: float) -> Floats | None:
         """Dykstra's algorithm for a few rounds; None if they are too few."""
         x, small = y, max(self.tol * self._scale(y), ANSWER_ROUNDING * far)
         steps, points = np.zeros((2, len(self.domains), self.dim))
@@ -166,7 +167,7 @@ class Intersection(Domain):
                 return x
         return None
 
-    def _by_reflections(self, parts: Sequence[Domain], y: Array, unit: float, rounds: int) -> Array | None:
+    def _by_reflections(self, parts: Sequence[Domain], y: Floats, unit: float, rounds: int) -> Floats | None:
         """Douglas and Rachford's averaged reflections with Anderson's acceleration; None if `rounds` are too few.
 
         In units of the set. The point t weighs 1/rho against the sets, s_i belongs to set i:
@@ -212,7 +213,7 @@ class Intersection(Domain):
             s = plain - np.reshape(shift, s.shape if m else ())
         return None
 
-    def _by_parts(self, parts: Sequence[Domain], y: Array, unit: float) -> Array:
+    def _by_parts(self, parts: Sequence[Domain], y: Floats, unit: float) -> Floats:
         """One ball at a time. With b and r that of the first, and C the other sets, the answer is
 
             x(u) = P_C(b + u (y - b)),   u in (0, 1] the largest with ||x(u) - b|| <= r                              (3)
@@ -231,7 +232,7 @@ class Intersection(Domain):
         from scipy.optimize import brentq
 
         b, r = parts[0].center.ravel(), parts[0].radius
-        trials: dict[bool, tuple[float, Array]] = {}
+        trials: dict[bool, tuple[float, Floats]] = {}
 
         def excess(log_u: float) -> float:
             u = math.exp(log_u)
@@ -260,13 +261,13 @@ class Intersection(Domain):
             raise self._failure(y)
         return x
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         """A bound: the least among those of the members and of the ball."""
         found = [super()._support(directions), *(domain._support(directions) for domain in self.domains)]
-        best: Array = np.min(found, axis=0)
+        best: Floats = np.min(found, axis=0)
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         from thalweg.domains._inside import deepest
 
         members = self._members()

@@ -5,9 +5,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_array, check_positive, check_shape
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, check_shape
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 
 __all__ = ["L1Ball"]
 
@@ -38,14 +39,14 @@ class L1Ball(Domain):
         self._state_facts(size, c, r, 2 * r)
         self.par = np.concatenate([[r], c.ravel()])
 
-    def _support(self, directions: Array) -> Array:
-        best: Array = directions @ self.center.ravel() + self.radius * np.abs(directions).max(axis=1)
+    def _support(self, directions: Floats) -> Floats:
+        best: Floats = directions @ self.center.ravel() + self.radius * np.abs(directions).max(axis=1)
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         return self.center, self.radius / math.sqrt(self.dim)
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         off, root = point - self.center.ravel(), math.sqrt(self.dim)
         return (self.radius - float(np.abs(off).sum())) / root, -np.sign(off) / root
 

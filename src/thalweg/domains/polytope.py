@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import FARTHEST_POINT, RANK, Array, Domain, length
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_shape
+from thalweg.domains._base import FARTHEST_POINT, RANK, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Polytope"]
@@ -211,7 +212,7 @@ class Polytope(Domain):
         excess = np.concatenate([self._A @ x - self._b, np.abs(self._E @ x - self._e)])
         return bool(excess.max() <= self._absolute_tolerance(tol, x))
 
-    def _bounding_box(self) -> tuple[Array, Array]:
+    def _bounding_box(self) -> tuple[Floats, Floats]:
         """Return the smallest and largest value of every entry over the set; all are infinite if one is.
 
         Each takes a linear programme, unless the solution of an earlier one attains a bound that is a row of A: this is
@@ -234,7 +235,7 @@ class Polytope(Domain):
                 box[attained] = stated[attained]
         return box[0], box[1]
 
-    def _stated_box(self) -> Array:
+    def _stated_box(self) -> Floats:
         """Return the bounds (2, n) that inequalities set on single entries; infinite where there is none."""
         box = np.array([[-np.inf], [np.inf]]).repeat(self._A.shape[1], axis=1)
         single = np.count_nonzero(self._A, axis=1) == 1
@@ -245,7 +246,7 @@ class Polytope(Domain):
         np.minimum.at(box[1], columns[upper], ends[upper])
         return box
 
-    def _least(self, direction: Array) -> tuple[float, Array]:
+    def _least(self, direction: Floats) -> tuple[float, Floats]:
         """Return min <direction, x> over the set and a minimiser: -inf if unbounded, inf if the set is empty."""
         from scipy.optimize import linprog
 
@@ -266,14 +267,14 @@ class Polytope(Domain):
                 return {2: np.inf, 3: -np.inf}[answer.status], np.full(direction.size, np.nan)
         raise InputError(f"Polytope: the linear programme of its bounds failed. Rescale 'A' and 'b'. {answer.message}")
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         """Solve one linear programme per row."""
         return np.array([-self._least(-direction)[0] for direction in directions])
 
-    def _faces(self) -> tuple[Array, Array, Array, Array]:
+    def _faces(self) -> tuple[Floats, Floats, Floats, Floats]:
         return self._A, self._b, self._E, self._e
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         # in coordinates of the affine hull, relative to a point of it and in units of the set (unbounded: of the point)
         gap = y - self._origin
         far = float(np.abs(gap).max())
@@ -296,7 +297,7 @@ class Polytope(Domain):
         # if x is much nearer to the origin than y, it is exact in units of y, but not yet in its own
         return self._project_flat(answer) if unit > self._unit and length(x) < 0.1 else answer
 
-    def _guess(self, v: Array, sides: Array) -> tuple[Array, list[int]] | None:
+    def _guess(self, v: Floats, sides: Floats) -> tuple[Floats, list[int]] | None:
         """Return a point of the set nearest to v, or nearly so, and independent constraints that are equalities there.
 
         Lawson and Hanson's least distance programming, min ||w|| with A w <= sides - A v: constraints with a multiplier
@@ -320,7 +321,7 @@ class Polytope(Domain):
         x = v - Q @ np.linalg.solve(R.T, -slack[order])
         return (x, order.tolist()) if (self._rows @ x - sides).max() <= EXACT else None
 
-    def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
+    def _walk(self, v: Floats, sides: Floats, x: Floats, active: list[int]) -> Floats | None:
         """Walk from x in the set to its point nearest to v, by an active-set method. None if it does not arrive.
 
         On the face where the active constraints hold with equality, it goes straight to the point nearest to v, or to

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, check_items, check_positives, check_shape, short_array
 from thalweg._kernels import projections
-from thalweg._validate import check_array, check_count, check_items, check_positives, check_shape, short_array
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["ProductOfBalls"]
@@ -68,15 +69,15 @@ class ProductOfBalls(Domain):
         """Itself: nothing is cheaper."""
         return self
 
-    def _support(self, directions: Array) -> Array:
+    def _support(self, directions: Floats) -> Floats:
         starts = np.cumsum((0, *self.sizes[:-1]))
         lengths = np.sqrt(np.add.reduceat(directions**2, starts, axis=1))
         return directions @ self.center.ravel() + lengths @ self.radii
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         return self.center, float(self.radii.min())
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         off, starts = point - self.center.ravel(), np.cumsum((0, *self.sizes[:-1]))
         lengths = np.sqrt(np.add.reduceat(off**2, starts))
         k = int(np.argmin(self.radii - lengths))

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_count, check_entries, check_positive
 from thalweg._kernels import hulls, projections
-from thalweg._validate import LARGEST_ENTRY, check_count, check_entries, check_positive
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Domain
 
 __all__ = ["Simplex"]
 
@@ -43,15 +44,15 @@ class Simplex(Domain):
         self._state_facts((n,), np.full(n, self.total / n), self.total * math.sqrt(1 - 1 / n), diameter)
         self.par = np.array([self.total])
 
-    def _faces(self) -> tuple[Array, Array, Array, Array]:
+    def _faces(self) -> tuple[Floats, Floats, Floats, Floats]:
         n = self.dim
         return -np.eye(n), np.zeros(n), np.full((1, n), n**-0.5), np.array([self.total * n**-0.5])
 
-    def _support(self, directions: Array) -> Array:
-        best: Array = self.total * directions.max(axis=1)
+    def _support(self, directions: Floats) -> Floats:
+        best: Floats = self.total * directions.max(axis=1)
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         n = self.dim
         return self.center, self.total / math.sqrt(n * (n - 1)) if n > 1 else 0.0
 

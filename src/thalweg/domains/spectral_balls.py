@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_positives, check_shape, short_array, short_repr
-from thalweg.domains._base import Array, Domain
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_positives, check_shape, short_array, short_repr
+from thalweg.domains._base import Domain
 from thalweg.domains.product_of_balls import ProductOfBalls
 from thalweg.errors import InputError, ProjectionError
 
@@ -52,7 +53,7 @@ class SpectralBalls(Domain):
         sizes = [self.dim // self._blocks[0]] * self._blocks[0]
         return ProductOfBalls(self.shape, self.caps * self._ranks, sizes=sizes)
 
-    def _project_flat(self, y: Array) -> Array:
+    def _project_flat(self, y: Floats) -> Floats:
         x = y.reshape(self._blocks).copy()
         unit = np.maximum(np.abs(x).max(axis=(1, 2)), self.caps)  # in these units no square overflows
         # the Frobenius norm is the larger one: below the cap there is nothing to clip
@@ -68,14 +69,14 @@ class SpectralBalls(Domain):
             x[large[clip]] = ((u * s[:, None, :]) @ vt)[clip]
         return x.ravel()
 
-    def _support(self, directions: Array) -> Array:
-        best: Array = np.linalg.svd(directions.reshape(-1, *self._blocks), compute_uv=False).sum(axis=2) @ self.caps
+    def _support(self, directions: Floats) -> Floats:
+        best: Floats = np.linalg.svd(directions.reshape(-1, *self._blocks), compute_uv=False).sum(axis=2) @ self.caps
         return best
 
-    def _inner_ball(self) -> tuple[Array, float]:
+    def _inner_ball(self) -> tuple[Floats, float]:
         return self.center, float(self.caps.min())
 
-    def _depth(self, point: Array) -> tuple[float, Array]:
+    def _depth(self, point: Floats) -> tuple[float, Floats]:
         """The operator norm is at most Frobenius'."""
         u, s, vt = np.linalg.svd(point.reshape(self._blocks), full_matrices=False)
         h = int(np.argmin(self.caps - s[:, 0]))

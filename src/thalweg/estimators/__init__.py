@@ -7,7 +7,7 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-from thalweg._extras import missing
+from thalweg._core.extras import missing
 from thalweg.errors import MissingExtraError
 
 _PLACES = {  # the file of each name, and the library, and extra, that it needs

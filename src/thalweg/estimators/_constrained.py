@@ -18,9 +18,9 @@ import numpy as np
 from thalweg._core.memory import Saved, Sizes
 from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.saving import inside, unfit
-from thalweg._core.state import Block, Floats, Ints, Plan, field
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY
+from thalweg._core.state import Block, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg.algorithms.tracker import Tracker
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
@@ -111,7 +111,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
 
     # ------------------------------------------------------------------ rows
 
-    def learn(self, X: Array, y: Array, weights: Array) -> Array:
+    def learn(self, X: Floats, y: Floats, weights: Floats) -> Floats:
         """Learn rows, one after the other. Returns the prediction of each before it was learned."""
         try:
             with self.memory.all_or_nothing(), np.errstate(over="ignore", invalid="ignore"):
@@ -124,22 +124,22 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
                 f"y, or smaller weights. {error}"
             ) from error
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Predict rows; for "log_loss" the probability of +1."""
         w, mean = self.learner.decision.ravel(), self._means()
         # as `learn` computes it, bit for bit
         return self._predictions(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
 
-    def coefficients(self) -> tuple[Array, float]:
+    def coefficients(self) -> tuple[Floats, float]:
         """(1)."""
         w, mean = self.learner.decision.ravel(), self._means()
         return w, self._level(mean[-1]) - float(w @ mean[:-1])
 
-    def _predictions(self, scores: Array) -> Array:
+    def _predictions(self, scores: Floats) -> Floats:
         return 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.layout.loss == "log_loss" else scores
 
-    def _means(self) -> Array:
-        means: Array = self.memory.state.sums / max(self.rounds, 1)
+    def _means(self) -> Floats:
+        means: Floats = self.memory.state.sums / max(self.rounds, 1)
         return means
 
     def _level(self, mean: float) -> float:
@@ -149,7 +149,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
             return math.log((n * (1 + mean) + 1) / (n * (1 - mean) + 1))
         return 0.0 if self.layout.loss == "hinge" else float(mean)
 
-    def _play(self, X: Array, y: Array) -> Array:
+    def _play(self, X: Floats, y: Floats) -> Floats:
         """Rows of weight 1, in compiled code where the domain is."""
         state: ConstrainedState = self.memory.state
         rows = np.column_stack([X, y])
@@ -168,7 +168,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
         played = np.asarray(run.decisions).reshape(A.shape)
         return np.asarray(means[:, -1] + (A * played).sum(axis=1))
 
-    def _row(self, x: Array, y: float, weight: float) -> float:
+    def _row(self, x: Floats, y: float, weight: float) -> float:
         """A row of any weight."""
         state: ConstrainedState = self.memory.state
         kernels, _, parameter = PROBLEMS[self.layout.loss]

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from thalweg._core import files, saving
 from thalweg._core.archive import ARRAY_KINDS
 from thalweg._core.memory import Memory
-from thalweg._recorded import parameters
-from thalweg._validate import short_repr
+from thalweg._core.recorded import parameters
+from thalweg._core.validate import short_repr
 from thalweg.errors import StateError
 
 __all__ = [

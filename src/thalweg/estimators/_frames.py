@@ -13,11 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._types import Array
-from thalweg._validate import real_array, short_repr
+from thalweg._core.extras import need
+from thalweg._core.types import Floats
+from thalweg._core.validate import real_array, short_repr
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ Native = Any  # a data frame of the user's library
 class FrameTable(NamedTuple):
     """Numbers with names, and their source."""
 
-    values: Array  # (n, d); nan where a cell is empty and that is allowed
+    values: Floats  # (n, d); nan where a cell is empty and that is allowed
     names: tuple[str, ...] | None  # of the columns of a frame
     frame: Frame | None = None  # narwhals' view of it
     time: str | None = None
 
-    def like(self, values: Array, names: Sequence[str]) -> Native:
+    def like(self, values: Floats, names: Sequence[str]) -> Native:
         """New columns for the same rows: a frame of the same kind, with the index or the time; an array of an array."""
         if self.frame is None:
             return values
@@ -69,7 +68,7 @@ def table(owner: str, name: str, data: object, *, time: str | None = None, empty
     return FrameTable(values, names, frame, time)
 
 
-def named(owner: str, name: str, data: object, names: Sequence[str]) -> Array | None:
+def named(owner: str, name: str, data: object, names: Sequence[str]) -> Floats | None:
     """Return these columns of a data frame, nan where a cell is empty; None where `data` is none."""
     frame, _ = _view(owner, name, data)
     if frame is None:
@@ -82,7 +81,7 @@ def named(owner: str, name: str, data: object, names: Sequence[str]) -> Array | 
     return np.stack([_column(owner, f"{name}[{key!r}]", frame.get_column(key), True) for key in names], axis=1)
 
 
-def column(owner: str, name: str, data: object) -> Array:
+def column(owner: str, name: str, data: object) -> Floats:
     """One number a row, of an array, a series or a frame with one column."""
     frame, one = _view(owner, name, data)
     if frame is not None:
@@ -125,7 +124,7 @@ def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | N
     return (None, found) if isinstance(found, nw.Series) else (found, None)
 
 
-def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array:
+def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Floats:
     array = real_array(data)
     if array is None:
         raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {short_repr(data)}.")
@@ -140,7 +139,7 @@ def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array
     return np.ascontiguousarray(array)
 
 
-def _column(owner: str, name: str, series: Series, empty: bool) -> Array:
+def _column(owner: str, name: str, series: Series, empty: bool) -> Floats:
     if not is_of_numbers(series):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
     values = cells(series)
@@ -157,10 +156,10 @@ def is_of_numbers(series: Series) -> bool:
     return series.dtype.is_numeric() or series.dtype == need("narwhals", "frames", "A data frame").Boolean
 
 
-def cells(series: Series) -> Array:
+def cells(series: Series) -> Floats:
     """Return the numbers of a column; nan where a cell is empty."""
     nw = need("narwhals", "frames", "A data frame")
-    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    values: Floats = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     values[series.is_null().to_numpy()] = np.nan
     return values
 

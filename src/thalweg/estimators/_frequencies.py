@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._validate import wrong
+from thalweg._core.types import Ints
+from thalweg._core.validate import wrong
 from thalweg.errors import InputError
 
 __all__ = ["DAY", "Anchors", "Frequency", "infer", "read_frequency", "time_text"]
 
-Ints = NDArray[np.int64]
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_positive, real_number, wrong
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_positive, real_number, wrong
 from thalweg.estimators._model import BlockModel
 from thalweg.parts.linear.plan import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
@@ -99,7 +98,7 @@ class FreeModel(BlockModel[LinearLayout]):
 
     # ------------------------------------------------------------------ rows
 
-    def learn(self, X: Array, y: Array, weights: Array, at: NDArray[np.int64] | None = None, *, used: int = 0) -> Array:
+    def learn(self, X: Floats, y: Floats, weights: Floats, at: Ints | None = None, *, used: int = 0) -> Floats:
         """Learn rows, one after the other; X has a column for each of the positions `at`, all when left out.
 
         Returns the prediction of each before it was learned. An error or Ctrl-C undoes all of them.
@@ -112,7 +111,7 @@ class FreeModel(BlockModel[LinearLayout]):
             play_rows(self.memory.handle, used, self._all if at is None else at, X, y, weights, True, out)
         return out
 
-    def predict(self, X: Array, at: NDArray[np.int64] | None = None) -> Array:
+    def predict(self, X: Floats, at: Ints | None = None) -> Floats:
         """Predict rows; for "log_loss" the probability of +1."""
         if at is None and len(X) == 1:
             return np.array([self.play(self._positions, X[0], 0.0, 0.0, False)])
@@ -121,7 +120,7 @@ class FreeModel(BlockModel[LinearLayout]):
         return out
 
     def play(
-        self, at: Sequence[int], values: list[float] | Array, y: float, weight: float, learn: bool, used: int = 0
+        self, at: Sequence[int], values: list[float] | Floats, y: float, weight: float, learn: bool, used: int = 0
     ) -> float:
         """Predict one row, and learn it where that is wanted: as many values as positions."""
         row = self._row
@@ -150,13 +149,13 @@ class FreeModel(BlockModel[LinearLayout]):
     # ------------------------------------------------------------------ inspection
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """Weights of the candidates: guests, members, the last label."""
-        weights: Array = self.memory.state.jury.weights.copy()
+        weights: Floats = self.memory.state.jury.weights.copy()
         weights /= weights.sum()
         return weights
 
-    def coefficients(self) -> tuple[Array, float]:
+    def coefficients(self) -> tuple[Floats, float]:
         """Return the mean of the candidates' coefficients by weight, in the units of the data; and of intercepts."""
         state: LinearState = self.memory.state
         w, K, M = self.weights, len(state.guests.B), state.members.W.shape[1]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg._extras import need
-from thalweg._types import Array
-from thalweg._validate import check_items, check_text
+from thalweg._core.extras import need
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_items, check_text
 from thalweg.errors import GapWarning, InputError
 from thalweg.estimators._frames import Native
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency
-from thalweg.estimators._rows import Clock, Flags, FrameRows, Ints, Label, first, said
+from thalweg.estimators._rows import Clock, Flags, FrameRows, Label, first, said
 
 if TYPE_CHECKING:
     from thalweg.estimators._frames import Backend, Series
@@ -50,9 +50,9 @@ class Panel:
     ids: Series | None
     labels: list[Label]
     ends: Ints
-    values: Array
+    values: Floats
     columns: tuple[str, ...]
-    rows: Array
+    rows: Floats
     frequency: Frequency
     anchors: Anchors
     clock: Clock
@@ -62,7 +62,7 @@ class Panel:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def series(self, s: int) -> tuple[Array, Array]:
+    def series(self, s: int) -> tuple[Floats, Floats]:
         """Return values and columns of one series."""
         part = slice(self.ends[s], self.ends[s + 1])
         return self.values[part], self.rows[part]
@@ -76,7 +76,7 @@ class Panel:
         """Return times on the grids of these series."""
         return self.frequency.times(places, self.anchors.of(series))
 
-    def frame(self, series: Ints, places: dict[str, Ints], columns: dict[str, Array], name: str) -> Native:
+    def frame(self, series: Ints, places: dict[str, Ints], columns: dict[str, Floats], name: str) -> Native:
         """Return a native frame: names, times at places of the grids, and columns. Empty cells are null, or nan."""
         nw = need("narwhals", "frames", name)
         made = [] if self.ids is None else [self.ids[series].alias(str(self.names[0]))]
@@ -234,7 +234,7 @@ def _warn_of_gaps(owner: str, panel: Panel, places: Ints, starts: Ints, series: 
 
 def read_future(
     owner: str, future: object, panel: Panel, time_col: str | None, horizon: int, first_row: int = 0
-) -> Array:
+) -> Floats:
     """Return the columns of the next `horizon` steps of every series, (S, H, d)."""
     table = FrameRows(owner, "future", future, first_row)
     ids = table.read_ids(panel.names[0])

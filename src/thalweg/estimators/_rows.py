@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, short_repr, visible
+from thalweg._core.extras import need
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, short_repr, visible
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Native, cells, is_of_numbers
 from thalweg.estimators._frequencies import time_text
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Clock", "FrameRows", "first", "goes_back", "instant", "read_moment", "repeats", "said"]
 
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Label = Hashable  # the name of a series; None where there is one without a name
 
@@ -148,7 +147,7 @@ class FrameRows:
         if ids.dtype.is_float():
             empty = empty | np.isnan(cells(ids))
         self.refuse(empty, f"{id_col!r} is empty. Name the series, or remove the row.")
-        if ids.dtype in (nw.List, nw.Struct, nw.Array):
+        if ids.dtype in (nw.List, nw.Struct, nw.Floats):
             raise InputError(f"{self.owner}: {id_col!r} must name series by text or numbers. Its type is {ids.dtype}.")
         self.labels = ids.to_list()
         return ids
@@ -211,7 +210,7 @@ class FrameRows:
         numbers = {text: instant(moment) for text, moment in found.items()}
         return np.array([numbers[text] for text in texts], dtype=np.int64), "UTC" if any(aware) else None
 
-    def read_numbers(self, key: str, argument: str, also: str) -> Array:
+    def read_numbers(self, key: str, argument: str, also: str) -> Floats:
         """Return a column of numbers, with nan where a cell is empty."""
         column = self.get(argument, key)
         if not is_of_numbers(column):

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from thalweg._core.saving import unfit
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_count, check_flag, check_positive, short_repr
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
 from thalweg.domains.box import Box
@@ -53,7 +53,7 @@ class LinearEstimator(Fitted, Protocol):
     def _models(self) -> tuple[TargetModel, ...]: ...
 
 
-def writable(array: object) -> Array:
+def writable(array: object) -> Floats:
     """Return the array for compiled code, which has one type of arrays; a copy of one that is read only."""
     return np.require(array, np.float64, ["C", "W"])
 
@@ -151,12 +151,12 @@ def tried(self: object, expected: str, check: Callable[..., T], *tables: object,
         raise InputError(f"{type(self).__name__}: {expected}. {type(error).__name__}: {error}") from error
 
 
-def read_rows(self: object, X: object) -> Array:
+def read_rows(self: object, X: object) -> Floats:
     """Return checked rows for a fitted model."""
     return _sound_rows(self, validated(self, X, reset=False, **AS_ROWS))
 
 
-def _sound_rows(self: object, rows: object) -> Array:
+def _sound_rows(self: object, rows: object) -> Floats:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
     bad = ~(np.abs(X) <= LARGEST_ENTRY)
@@ -172,12 +172,12 @@ def _sound_rows(self: object, rows: object) -> Array:
     return X
 
 
-def _check_weights(self: object, X: Array, sample_weight: object, whole: bool) -> Array:
+def _check_weights(self: object, X: Floats, sample_weight: object, whole: bool) -> Floats:
     """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
     options = {"dtype": np.float64, "ensure_non_negative": True, **ZEROS}
-    weights: Array = tried(
+    weights: Floats = tried(
         self, "sample_weight must be an array of numbers", lambda _: _check_sample_weight(sample_weight, X, **options)
     )
     if whole and not weights.any():
@@ -191,14 +191,14 @@ def _check_weights(self: object, X: Array, sample_weight: object, whole: bool) -
 
 def read_labelled(
     trial: T, X: object, y: object, sample_weight: object, *, reset: bool, whole: bool, **options: object
-) -> tuple[Array, Words, Array]:
+) -> tuple[Floats, Words, Floats]:
     """Return rows, labels and weights, checked; `reset`: they are the first ones, and `trial` gets the facts."""
     X, labels = validated(trial, X, y, reset=reset, **AS_ROWS, **options)
     rows = _sound_rows(trial, X)
     return rows, labels, _check_weights(trial, rows, sample_weight, whole)
 
 
-def mean_models(self: LinearEstimator) -> list[tuple[Array, float]]:
+def mean_models(self: LinearEstimator) -> list[tuple[Floats, float]]:
     """Return coefficients and intercept of each model."""
     if not is_fitted(self):
         raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.memory import Memory
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg._kernels.jit import Call
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._model import BlockModel
 from thalweg.parts.subspace import SubspaceLayout, SubspaceState, learn_rows, put_in_order, weights
@@ -37,8 +37,8 @@ class _BoundRow(NamedTuple):
     """The bound call of one row, and its arrays."""
 
     call: Call
-    x: Array  # (1, d)
-    lost: Array  # (1,)
+    x: Floats  # (1, d)
+    lost: Floats  # (1,)
 
 
 class SubspaceModel(BlockModel[SubspaceLayout]):
@@ -54,11 +54,11 @@ class SubspaceModel(BlockModel[SubspaceLayout]):
         return found
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """Weights of the members in the combination that is played, (M,)."""
         return weights(self.state)
 
-    def learn(self, X: Array) -> Array:
+    def learn(self, X: Floats) -> Floats:
         """Learn the rows of X (n, d), one after the other; return the loss of each before it was learned.
 
         An error or Ctrl-C undoes all of them.

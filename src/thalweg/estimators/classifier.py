@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -12,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import together
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice, short_repr
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, check_choice, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -137,7 +136,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._learn_on(X, y, classes, sample_weight)
         return self
 
-    def predict_then_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Array:
+    def predict_then_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Floats:
         """As `partial_fit`, and return the prediction for each row just before it was learned.
 
         Probabilities (n, classes) for "log_loss", else scores as in `decision_function`. This is how good the model is
@@ -146,7 +145,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         said = self._learn_on(X, y, classes, sample_weight)
         return self._chances(said) if self._gives_probabilities() else self._scores(said)
 
-    def _learn_on(self, X: object, y: object, classes: object, sample_weight: object) -> Array:
+    def _learn_on(self, X: object, y: object, classes: object, sample_weight: object) -> Floats:
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
@@ -154,7 +153,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(
         self, X: object, y: object, classes: object, sample_weight: object, restart: bool, whole: bool = False
-    ) -> Array:
+    ) -> Floats:
         trial = _fitted.shadow(self)
         rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, reset=restart, whole=whole)
         with np.errstate(invalid="ignore"):  # it tries whether huge numbers are whole
@@ -185,7 +184,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _fitted.learned(self, trial, _models=models)
         return said
 
-    def _weigh_classes(self, classes: Words, y: Words, codes: NDArray[np.int64], weights: Array, whole: bool) -> Array:
+    def _weigh_classes(self, classes: Words, y: Words, codes: Ints, weights: Floats, whole: bool) -> Floats:
         """Return the weights of rows, with those of their classes."""
         name, balanced = type(self).__name__, isinstance(self.class_weight, str)
         if balanced and not whole:
@@ -214,12 +213,12 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ predictions
 
-    def decision_function(self, X: object) -> Array:
+    def decision_function(self, X: object) -> Floats:
         """Scores (n,) of the second of two classes, or (n, classes): log odds for "log_loss"."""
         return self._scores(self._said(X))
 
     @available_if(_gives_chances)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: object) -> Array:
+    def predict_proba(self, X: object) -> Floats:
         """Probabilities (n, classes). Only for "log_loss"."""
         return self._chances(self._said(X))
 
@@ -230,7 +229,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predicted: Words = self.classes_[chosen]
         return predicted
 
-    def _said(self, X: object) -> Array:
+    def _said(self, X: object) -> Floats:
         check_is_fitted(self)
         rows = _sklearn.read_rows(self, X)
         return np.stack([model.predict(rows) for model in self._models], axis=1)
@@ -239,22 +238,22 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether models say probabilities: they were fitted with that loss."""
         return self._models[0].layout.loss == "log_loss"
 
-    def _scores(self, said: Array) -> Array:
+    def _scores(self, said: Floats) -> Floats:
         if self._gives_probabilities():
             with np.errstate(divide="ignore"):
                 said = np.log(said) - np.log1p(-said)
         return said[:, 0] if said.shape[1] == 1 else said
 
-    def _chances(self, said: Array) -> Array:
+    def _chances(self, said: Floats) -> Floats:
         return np.hstack([1.0 - said, said]) if said.shape[1] == 1 else said / said.sum(axis=1, keepdims=True)
 
     @property
-    def coef_(self) -> Array:
+    def coef_(self) -> Floats:
         """Coefficients at present, in the units of the data."""
         return np.stack([w for w, _ in _sklearn.mean_models(self)])
 
     @property
-    def intercept_(self) -> Array:
+    def intercept_(self) -> Floats:
         """Intercepts at present."""
         return np.array([b for _, b in _sklearn.mean_models(self)])
 
@@ -264,7 +263,7 @@ def _count(classes: Words) -> int:
     return 1 if len(classes) == 2 else len(classes)
 
 
-def _learn_codes(models: tuple[TargetModel, ...], X: Array, codes: NDArray[np.int64], weights: Array) -> Array:
+def _learn_codes(models: tuple[TargetModel, ...], X: Floats, codes: Ints, weights: Floats) -> Floats:
     """Learn rows of classes by number. Returns each model's score of each row just before, (n, models)."""
     first = 1 if len(models) == 1 else 0  # of two classes the second is +1
     ahead = [m.learn(X, np.where(codes == c, 1.0, -1.0), weights) for c, m in enumerate(models, start=first)]

@@ -33,15 +33,12 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from thalweg._core.memory import Memory, Saved
+from thalweg._core.recorded import Recorded
 from thalweg._core.rules import counters, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part
-from thalweg._kernels.clock import ROUNDS
-from thalweg._kernels.handle import Closed, bind
-from thalweg._kernels.jit import Call
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import (
+from thalweg._core.state import Block, Nothing, Past, Plan, field, part
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import (
     check_count,
     check_entries,
     check_flag,
@@ -51,6 +48,9 @@ from thalweg._validate import (
     short_repr,
     wrong,
 )
+from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.handle import Closed, bind
+from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
 from thalweg.estimators._frames import FrameTable, Native, column, series
 from thalweg.learners import loop
@@ -110,7 +110,7 @@ class ConformalLayout:
         Whether there are two sides.
     """
 
-    def __init__(self, side: SideLayout, start: Array, two: bool) -> None:
+    def __init__(self, side: SideLayout, start: Floats, two: bool) -> None:
         self._side, self._two = side, two
         self._longest = int(side.windows.max())
         self._capacities = capacities(self._longest)
@@ -180,7 +180,7 @@ def read_score(owner: Kept, what: str, value: object) -> float:
     return number
 
 
-def read_pair(owner: str, y_hat: object, y: object, time: str | None = None) -> tuple[FrameTable, Array, Array]:
+def read_pair(owner: str, y_hat: object, y: object, time: str | None = None) -> tuple[FrameTable, Floats, Floats]:
     """Return forecasts as the table that came and as numbers, and the answers to them."""
     sheet, came = series(owner, "y_hat", y_hat, time=time), column(owner, "y", y)
     forecasts = sheet.values[:, 0]
@@ -191,7 +191,7 @@ def read_pair(owner: str, y_hat: object, y: object, time: str | None = None) -> 
     return sheet, forecasts, came
 
 
-def _check_sizes(owner: str, what: str, numbers: Array) -> None:
+def _check_sizes(owner: str, what: str, numbers: Floats) -> None:
     large = np.abs(numbers) > LARGEST_SCORE
     if large.any():
         row = int(np.argmax(large))
@@ -456,7 +456,7 @@ class ConformalTracker(Kept, Recorded):
             return sheet.like(out[:, ::-1].copy(), ("below", "above"))
         return sheet.like(out[:, 0].copy(), ("threshold",))
 
-    def _run(self, name: str, errors: Array) -> Array:
+    def _run(self, name: str, errors: Floats) -> Floats:
         """Return thresholds (T, 1), or (T, 2): above, below."""
         if self.waiting:
             raise InputError(f"{name}: {self.waiting} prediction(s) wait for an answer. Call update first.")
@@ -488,7 +488,7 @@ class ConformalTracker(Kept, Recorded):
         return [*(f"window {w}" for w in self.windows), *(f"half-life {h:g}" for h in self.halflives)]
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """w_k of the next round; if asymmetric, two rows (below, above)."""
         sides: Sides = self._memory.handle.tree
         found = []
@@ -499,7 +499,7 @@ class ConformalTracker(Kept, Recorded):
         return self._rows(found)
 
     @property
-    def candidates(self) -> Array:
+    def candidates(self) -> Floats:
         """e_k of the next round, in the order of `weights`."""
         return self._rows([side.candidates for side in self._layout.sides(self._memory.state)])
 
@@ -510,7 +510,7 @@ class ConformalTracker(Kept, Recorded):
         found = [float(log_factor(*side)) for side in self._layout.pairs(memory.state, memory.settings)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
-    def _rows(self, found: list[Array]) -> Array:
+    def _rows(self, found: list[Floats]) -> Floats:
         return np.stack(found[::-1]) if self.asymmetric else found[0].copy()
 
     def extended(self, horizon: int) -> NoReturn:

@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.memory import Fixed, Memory
+from thalweg._core.recorded import Recorded
 from thalweg._core.rules import counters, magnitude, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Floats, Ints, Past, Plan, field
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_items, real_number, wrong
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_items, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators.conformal import ConformalTracker, read_pair, read_score
 from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST_SCORE
@@ -132,7 +132,7 @@ class ConformalBands(Kept, Recorded):
         clock = self._memory.state.clock
         return int(clock[ASKED] - clock[ANSWERED])
 
-    def predict_intervals(self, y_hat: float) -> Array:
+    def predict_intervals(self, y_hat: float) -> Floats:
         """Return the intervals (low, high) around the forecast of the next round, a row for each level."""
         forecast = read_score(self, "y_hat", y_hat)
         if self.waiting >= self.horizon:
@@ -151,7 +151,7 @@ class ConformalBands(Kept, Recorded):
         with self._memory.all_or_nothing():
             self._answer(came)
 
-    def _ask(self, forecast: float) -> Array:
+    def _ask(self, forecast: float) -> Floats:
         s, guests = self._memory.state, iter(self._memory.guests.values())
         row = s.clock[ASKED] % self.horizon
         for k in range(len(self.coverages)):
@@ -180,7 +180,7 @@ class ConformalBands(Kept, Recorded):
                 s.chosen[:] = np.where(s.paid[:, TWO] < s.paid[:, ONE], TWO, ONE)
             s.paid[:] = 0.0
 
-    def run(self, y_hat: object, y: object) -> Array:
+    def run(self, y_hat: object, y: object) -> Floats:
         """Return the intervals of a whole series, (T, K, 2), as `predict_intervals` and `update` make them."""
         name = f"{type(self).__name__}.run"
         _, forecasts, came = read_pair(name, y_hat, y)

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from thalweg._core.interrupts import interrupts
 from thalweg._core.memory import Memory, together
-from thalweg._core.state import Ints
-from thalweg._interrupts import interrupts
-from thalweg._validate import ask, check_flag, real_array, short_repr, wrong
+from thalweg._core.types import Ints
+from thalweg._core.validate import ask, check_flag, real_array, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators.conformal import ConformalTracker
 from thalweg.estimators.forecaster import Forecaster, is_missing

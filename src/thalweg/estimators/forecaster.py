@@ -11,15 +11,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
+from thalweg._core.progress import progress_bar
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import Kept
-from thalweg._kernels.jit import Call
-from thalweg._progress import progress_bar
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import (
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import (
     LARGEST_ENTRY,
     check_choice,
     check_count,
@@ -30,6 +29,7 @@ from thalweg._validate import (
     short_repr,
     wrong,
 )
+from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
 from thalweg.estimators._frames import named
 from thalweg.estimators.forecasts import Forecast, Forecasts
@@ -153,7 +153,7 @@ class Forecaster(Kept, Recorded):
         calls = self._calls = memory.call(ask, 0), memory.call(answer, 0.0), memory.state.clock.data
         return calls
 
-    def _ask(self, rows: Array | None) -> float:
+    def _ask(self, rows: Floats | None) -> float:
         """Forecast, given the columns of the first rounds; return the forecast of the next value."""
         calls = self._calls or self._ready()
         if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
@@ -204,13 +204,13 @@ class Forecaster(Kept, Recorded):
             self._answers(),
         )
 
-    def _answers(self) -> NDArray[np.int64]:
+    def _answers(self) -> Ints:
         """Return the number of errors behind the intervals of each step."""
         if not self.levels:
             return np.zeros(self.horizon, dtype=np.int64)
         h = np.array(anchors(self.horizon))
         below = np.searchsorted(h, np.arange(1, self.horizon + 1), side="right") - 1
-        answers: NDArray[np.int64] = self._memory.state.spans.answers[below].copy()
+        answers: Ints = self._memory.state.spans.answers[below].copy()
         return answers
 
     def update(self, value: float | None) -> None:
@@ -249,7 +249,7 @@ class Forecaster(Kept, Recorded):
         X = self._read_rows("run", "rows", rows, T) if self.columns or rows is not None else np.zeros((T, 0))
         memory = self._memory
         means, lower, upper = np.empty((T, H)), np.empty((T, V, H)), np.empty((T, V, H))
-        weights: list[Array] = []
+        weights: list[Floats] = []
         with memory.all_or_nothing(), progress_bar(name, T, progress, "row") as tick:
             changes, t = int(memory.state.history.counts[CHANGED]), 0
             while t < T:
@@ -295,7 +295,7 @@ class Forecaster(Kept, Recorded):
         check = next_check(rounds) if len(found) < FOUND else 0
         return sizes, {"found": (sizes["first"], sizes["second"]), "clock": (played, asked, check)}
 
-    def _recent(self) -> Array:
+    def _recent(self) -> Floats:
         """Return the last values, cleaned, in chronological order."""
         s = self._memory.state.history
         t, L = int(s.counts[TIME]), s.z.shape[1]
@@ -334,7 +334,7 @@ class Forecaster(Kept, Recorded):
 
     # ------------------------------------------------------------------ checks
 
-    def _read_row(self, row: object) -> Array:
+    def _read_row(self, row: object) -> Floats:
         if isinstance(row, Mapping):
             missing = [name for name in self.columns if name not in row]
             if missing:
@@ -353,7 +353,7 @@ class Forecaster(Kept, Recorded):
             )
         return values
 
-    def _read_rows(self, call: str, argument: str, rows: object, count: int) -> Array:
+    def _read_rows(self, call: str, argument: str, rows: object, count: int) -> Floats:
         """Return the columns of a number of rounds."""
         owner = f"{type(self).__name__}.{call}"
         if rows is None:
@@ -374,7 +374,7 @@ class Forecaster(Kept, Recorded):
         return np.ascontiguousarray(X)
 
 
-def _stacked(parts: list[Array], width: int) -> Array:
+def _stacked(parts: list[Floats], width: int) -> Floats:
     """Concatenate weights of several stretches; candidates that were added later had weight 0 before."""
     wide = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
     return np.concatenate([np.zeros((0, width)), *wide])
@@ -387,7 +387,7 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _read_values(owner: str, values: object) -> Array:
+def _read_values(owner: str, values: object) -> Floats:
     """Return a series as an array; None and nan are missing."""
     if isinstance(values, list | tuple):
         values = [np.nan if is_missing(value) else value for value in values]

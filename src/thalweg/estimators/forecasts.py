@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.extras import need
 from thalweg._core.html import row_table
-from thalweg._extras import need
-from thalweg._types import Array
+from thalweg._core.types import Floats, Ints
 from thalweg.estimators._frames import Native
 
 __all__ = ["Forecast", "Forecasts", "column_names"]
 
 
-def column_names(levels: Mapping[float, Array] | tuple[float, ...], name: str = "thalweg") -> list[tuple[str, str]]:
+def column_names(levels: Mapping[float, Floats] | tuple[float, ...], name: str = "thalweg") -> list[tuple[str, str]]:
     """Return the names of the lower and upper columns for every level: thalweg-lo-80, thalweg-hi-80."""
     return [(f"{name}-lo-{100 * level:g}", f"{name}-hi-{100 * level:g}") for level in levels]
 
@@ -33,10 +33,10 @@ class Forecast:
         How many errors the interval of each step rests on. With 0, it is that of a shorter step, made wider.
     """
 
-    mean: Array
-    lower: dict[float, Array]
-    upper: dict[float, Array]
-    answers: NDArray[np.int64]
+    mean: Floats
+    lower: dict[float, Floats]
+    upper: dict[float, Floats]
+    answers: Ints
 
     def _repr_html_(self) -> str:
         heads, rows = ["step", "forecast"], [[k + 1, float(value)] for k, value in enumerate(self.mean)]
@@ -74,8 +74,8 @@ class Forecasts:
         Their names.
     """
 
-    mean: Array
-    lower: dict[float, Array]
-    upper: dict[float, Array]
-    weights: Array
+    mean: Floats
+    lower: dict[float, Floats]
+    upper: dict[float, Floats]
+    weights: Floats
     candidates: tuple[str, ...]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, real_number, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._frames import column, named
 from thalweg.regret._axes import axes, colors, describe, legend
@@ -146,9 +146,9 @@ def band(y: object, limits: object, *, first: int = 0, last: int | None = None, 
     return _finished(ax, own, "y", "Intervals")
 
 
-def _draw_means(ax: Axes, values: Mapping[str, NDArray[np.generic]], n: int) -> list[Array]:
+def _draw_means(ax: Axes, values: Mapping[str, NDArray[np.generic]], n: int) -> list[Floats]:
     """Draw means of n in a row, a line for each name, and return them."""
-    found: list[Array] = []
+    found: list[Floats] = []
     for (name, one), (color, style) in zip(values.items(), colors(ax), strict=False):
         sums = np.concatenate([[0.0], np.cumsum(one, dtype=np.float64)])
         found.append((sums[n:] - sums[:-n]) / n)
@@ -163,7 +163,7 @@ def _finished(ax: Axes, own: bool, what: str, title: str) -> Axes:
     return ax
 
 
-def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
+def _read(owner: str, y: object, bands: object) -> tuple[Floats, dict[str, Floats]]:
     """What came, where it is given, and the intervals by name; as many of each."""
     by_name = bands if isinstance(bands, Mapping) else {"intervals": bands}
     found = {str(name): _limits(owner, limits) for name, limits in by_name.items()}
@@ -176,7 +176,7 @@ def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]
     return came, found
 
 
-def _limits(owner: str, value: object) -> Array:
+def _limits(owner: str, value: object) -> Floats:
     found = named(owner, "bands", value, ("low", "high"))
     limits = check_array(owner, "bands", value if found is None else found, ndim=2)
     if limits.shape[1] != 2:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_count
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Native
 from thalweg.estimators._panel import Panel, read_future, read_panel
@@ -167,10 +166,10 @@ def backtest(
     return as_backtest(panel, rows, [at_cutoffs(run, at) for run, at in zip(runs, rows, strict=True)], make().levels)
 
 
-Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+Places = tuple[Ints, Ints]
 
 
-def cutoffs(values: Array, horizon: int, step: int = 1, windows: int | None = None) -> Places:
+def cutoffs(values: Floats, horizon: int, step: int = 1, windows: int | None = None) -> Places:
     """Return (t, h): forecast h + 1 steps ahead, made before values[t], whose answer is known."""
     T, first = values.size, int(np.argmax(~np.isnan(values)))
     last = T - horizon
@@ -184,7 +183,7 @@ def cutoffs(values: Array, horizon: int, step: int = 1, windows: int | None = No
     return t[known], h[known]
 
 
-def at_cutoffs(run: Forecasts, at: Places) -> list[Array]:
+def at_cutoffs(run: Forecasts, at: Places) -> list[Floats]:
     """Return forecasts at these places, and lower and upper ends for each level."""
     return [run.mean[at], *(ends[level][at] for level in run.lower for ends in (run.lower, run.upper))]
 
@@ -197,7 +196,7 @@ def maker(panel: Panel, season: str | int | Sequence[int] | None, **options: Any
 
 
 def play_panel(
-    panel: Panel, make: Callable[[], Forecaster], ahead: Array | None, progress: bool, owner: str
+    panel: Panel, make: Callable[[], Forecaster], ahead: Floats | None, progress: bool, owner: str
 ) -> Iterator[tuple[Forecasts, Forecast]]:
     """Yield, for every series, forecasts of all its values and those after the last; `ahead` has columns of these."""
     with progress_bar(owner, int(panel.ends[-1]), progress, "row") as tick:
@@ -223,7 +222,7 @@ def as_forecast(panel: Panel, said: list[Forecast]) -> Native:
     return panel.frame(series, {panel.names[1]: places}, columns, "forecast")
 
 
-def as_backtest(panel: Panel, rows: list[Places], parts: list[list[Array]], levels: Sequence[float]) -> Native:
+def as_backtest(panel: Panel, rows: list[Places], parts: list[list[Floats]], levels: Sequence[float]) -> Native:
     """Return forecasts of past values as a frame: of places (t, h), and columns in the order of `column_names`."""
     series = np.repeat(np.arange(len(panel)), [t.size for t, _ in rows])
     t, h = (np.concatenate([one[k] for one in rows]) for k in range(2))

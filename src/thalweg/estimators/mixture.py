@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_choice
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice
 from thalweg.estimators.aggregator.aggregator import Aggregator
 from thalweg.estimators.aggregator.result import Combination
 
@@ -83,7 +83,7 @@ class Mixture:
         runs = *self._runs, aggregator.run(new_experts, new_y, awake)
         self.__dict__ = {"aggregator": aggregator, "_runs": runs}  # in one step
 
-    def predict(self, new_experts: object, awake: object = None) -> Array:
+    def predict(self, new_experts: object, awake: object = None) -> Floats:
         """Combine forecasts with the present weights, without learning and without waiting for answers."""
         _, X, A = self.aggregator._read("Mixture.predict", new_experts, awake, None)
         w = A * self.w
@@ -92,7 +92,7 @@ class Mixture:
         return np.asarray((w * X).sum(axis=1) / w.sum(axis=1))
 
     @property
-    def w(self) -> Array:
+    def w(self) -> Floats:
         """The present weights."""
         return self.aggregator.weights_
 
@@ -104,12 +104,12 @@ class Mixture:
         return replace(first, came=first.came._replace(frame=None), **whole)
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """Those of all rounds, (T, K)."""
         return self.run.played
 
     @property
-    def predictions(self) -> Array:
+    def predictions(self) -> Floats:
         """Those of all rounds, (T,)."""
         return self.run.said
 

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_choice
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -135,7 +135,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
         return self
 
-    def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Array:
+    def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Floats:
         """As `partial_fit`, and return the prediction for each row just before it was learned (n,).
 
         This measures accuracy on a stream (prequential or progressive validation): no prediction has seen its own
@@ -143,12 +143,12 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
 
-    def predict(self, X: object) -> Array:
+    def predict(self, X: object) -> Floats:
         """Predict the rows of X (n, d). Nothing changes."""
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: object, y: object, sample_weight: object, restart: bool, whole: bool = False) -> Array:
+    def _learn(self, X: object, y: object, sample_weight: object, restart: bool, whole: bool = False) -> Floats:
         trial, form = _fitted.shadow(self), {"reset": restart, "whole": whole, "y_numeric": True}
         rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, **form)
         targets = _sklearn.writable(y)
@@ -166,7 +166,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return ahead
 
     @property
-    def coef_(self) -> Array:
+    def coef_(self) -> Floats:
         """Current coefficients, in the units of the data."""
         return _sklearn.mean_models(self)[0][0]
 

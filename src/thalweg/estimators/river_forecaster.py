@@ -9,8 +9,8 @@ from river.time_series.base import Forecaster as RiverForecaster
 
 from thalweg._core.memory import Memory
 from thalweg._core.saving import read
-from thalweg._types import Array
-from thalweg._validate import check_count, check_items, real_number, short_repr, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_items, real_number, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
@@ -40,7 +40,7 @@ class _Series:
         return self.forecaster.rounds
 
 
-def _asked(model: Forecaster, row: Array) -> bool:
+def _asked(model: Forecaster, row: Floats) -> bool:
     """Whether the present round was forecast with these columns."""
     s = model._memory.state
     return bool(s.clock[ASKED] and np.array_equal(s.columns.row, np.where(np.isnan(row), ABSENT, row)))
@@ -163,7 +163,7 @@ class TrackingForecaster(RiverForecaster):
             raise wrong(f"{type(self).__name__}.{call}", argument, "features by name", x)
         return x
 
-    def _row(self, names: Collection[Hashable], x: Features) -> Array:
+    def _row(self, names: Collection[Hashable], x: Features) -> Floats:
         """Return the features that are columns; nan where one is not known."""
         found = [x.get(name) for name in names]
         row = np.array([np.nan if is_missing(value) else real_number(value) for value in found])

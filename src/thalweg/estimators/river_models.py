@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from thalweg._extras import need
-from thalweg._interrupts import interrupts
-from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
+from thalweg._core.extras import need
+from thalweg._core.interrupts import interrupts
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
@@ -129,7 +129,7 @@ def _values(self: object, x: Features) -> list[float]:
     return values
 
 
-def _numbers(self: object, x: Features, values: NDArray[np.generic]) -> Array:
+def _numbers(self: object, x: Features, values: NDArray[np.generic]) -> Floats:
     """Return numbers that are not all floats."""
     if values.dtype.kind in "iubf" and values.ndim == 1:
         return values.astype(np.float64)
@@ -172,12 +172,12 @@ def _learn(self: Named, x: Features, y: float, w: float) -> None:
     model.play(at, values, y, w, True)
 
 
-def _many(self: object, X: object) -> tuple[Array, list[Hashable]]:
+def _many(self: object, X: object) -> tuple[Floats, list[Hashable]]:
     rows = table(type(self).__name__, "X", X)
     return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
 
 
-def _learn_many(self: Named, X: object, y: Array) -> None:
+def _learn_many(self: Named, X: object, y: Floats) -> None:
     values, names = _many(self, X)
     if len(values) != len(y):
         raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
@@ -189,7 +189,7 @@ def _learn_many(self: Named, X: object, y: Array) -> None:
     _learn_with(self, names, learn)
 
 
-def _predict_many(self: Named, X: object) -> Array | None:
+def _predict_many(self: Named, X: object) -> Floats | None:
     """Predict the rows of a data frame; None before the first row."""
     values, names = _many(self, X)
     if not _fitted.is_fitted(self):

@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 
-from thalweg._types import Array
-from thalweg._validate import check_count
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import Forecast, Forecasts
 
@@ -147,7 +146,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
 
     # ------------------------------------------------------------------ forecasts
 
-    def _forecasts(self, fh: ForecastingHorizon, X: pd.DataFrame | None, levels: Sequence[float]) -> Array:
+    def _forecasts(self, fh: ForecastingHorizon, X: pd.DataFrame | None, levels: Sequence[float]) -> Floats:
         """Return, for every step of `fh`, the forecast and the ends of intervals: (steps, 1 + 2 levels)."""
         steps = fh.to_relative(self.cutoff).to_numpy().astype(int)
         ahead, model = int(max(steps.max(), 1)), self._model
@@ -166,7 +165,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
             found[later] = _table(said, levels)[steps[later] - 1]
         return found
 
-    def _future(self, X: pd.DataFrame | None, horizon: int) -> Array | None:
+    def _future(self, X: pd.DataFrame | None, horizon: int) -> Floats | None:
         """Return the columns of the next steps; nan where they are not given."""
         if not self._columns:
             return None
@@ -195,7 +194,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         return [{}, {"lags": 2, "season": 4, "horizon": 3, "levels": (0.5, 0.9), "loss": "absolute"}]
 
 
-def _table(said: Forecast | Forecasts, levels: Sequence[float]) -> Array:
+def _table(said: Forecast | Forecasts, levels: Sequence[float]) -> Floats:
     """Return forecasts, and the lower and upper ends of intervals, along a last axis."""
     ends = [side[level] for level in levels for side in (said.lower, said.upper)]
     return np.stack([said.mean, *ends], axis=-1)
@@ -213,10 +212,10 @@ def _unit(index: pd.Index) -> Any:
     return None if found is None else pd.tseries.frequencies.to_offset(found)
 
 
-def _steps(index: pd.Index, last: Any, unit: Any) -> NDArray[np.int64]:
+def _steps(index: pd.Index, last: Any, unit: Any) -> Ints:
     """Return how many steps after `last` the entries of an index are; without a unit they are one after the other."""
     if isinstance(index, pd.PeriodIndex):
-        passed: NDArray[np.int64] = (index.asi8 - last.ordinal) // index.freq.n
+        passed: Ints = (index.asi8 - last.ordinal) // index.freq.n
         return passed
     if isinstance(index, pd.DatetimeIndex):
         after = index > last

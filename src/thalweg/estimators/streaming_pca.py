@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
@@ -122,7 +122,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.update(X)
         return self
 
-    def update(self, X: ArrayLike) -> Array:
+    def update(self, X: ArrayLike) -> Floats:
         """Learn as `partial_fit` does, and return the loss of each row just before it was learned: (n,).
 
         That is its squared distance to the mean plus the span of the components, ||(I - P)(x - mean)||^2: the error of
@@ -136,7 +136,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise InputError("StreamingPCA: its parameters were changed after the first rows. Call fit to restart.")
         return self._models[0].learn(rows)
 
-    def _begin(self, X: ArrayLike, *, ordered: bool = False) -> Array:
+    def _begin(self, X: ArrayLike, *, ordered: bool = False) -> Floats:
         """Learn the first rows with a model of its own, which replaces the present one when all is done."""
         trial = _fitted.shadow(self)
         rows = trial._rows(X, reset=True)
@@ -147,7 +147,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         _fitted.learned(self, trial, _models=(model,))
         return lost
 
-    def _rows(self, X: ArrayLike, *, reset: bool = False) -> Array:
+    def _rows(self, X: ArrayLike, *, reset: bool = False) -> Floats:
         """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
         read = _sklearn.validated(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
@@ -173,12 +173,12 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # ------------------------------------------------------------------------------------------------------------ use
 
-    def transform(self, X: ArrayLike) -> Array:
+    def transform(self, X: ArrayLike) -> Floats:
         """Coordinates of the rows of X along the components, (n, k), with the mean taken off."""
         check_is_fitted(self)
         return (self._rows(X) - self.mean_) @ self.components_.T
 
-    def inverse_transform(self, X: ArrayLike) -> Array:
+    def inverse_transform(self, X: ArrayLike) -> Floats:
         """Rows of features (n, d) from coordinates (n, k)."""
         check_is_fitted(self)
         coordinates = _sklearn.tried(
@@ -189,37 +189,37 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"StreamingPCA.inverse_transform needs rows of {self._n_features_out} coordinates. "
                 f"Got shape {coordinates.shape}."
             )
-        rows: Array = coordinates @ self.components_ + self.mean_
+        rows: Floats = coordinates @ self.components_ + self.mean_
         return rows
 
-    def _model_array(self, name: str) -> Array:
+    def _model_array(self, name: str) -> Floats:
         check_is_fitted(self)
-        array: Array = getattr(self._models[0].state, name)
+        array: Floats = getattr(self._models[0].state, name)
         return array.copy()
 
     @property
-    def components_(self) -> Array:
+    def components_(self) -> Floats:
         """Orthonormal directions, (k, d)."""
         return self._model_array("F")
 
     @property
-    def mean_(self) -> Array:
+    def mean_(self) -> Floats:
         """The mean that is subtracted, (d,)."""
         return self._model_array("mean")
 
     @property
-    def explained_variance_(self) -> Array:
+    def explained_variance_(self) -> Floats:
         """Along each component, (k,)."""
         return self._model_array("variances")
 
     @property
-    def explained_variance_ratio_(self) -> Array:
+    def explained_variance_ratio_(self) -> Floats:
         """As a share of that of all directions, (k,)."""
         total = self._model_array("total")[0]
         return self.explained_variance_ / (total if total > 0.0 else 1.0)
 
     @property
-    def weights_(self) -> Array:
+    def weights_(self) -> Floats:
         """Of the members of the bank, in the order of `halflives`."""
         check_is_fitted(self)
         return self._models[0].weights

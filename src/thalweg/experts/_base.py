@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 
 from thalweg._core.implemented import check_implemented
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import call_text
-from thalweg._core.state import Floats, Plan
+from thalweg._core.state import Plan
+from thalweg._core.types import Floats
 from thalweg._kernels.parts import move, start
-from thalweg._recorded import Recorded
 from thalweg.domains._base import Domain
 
 __all__ = ["Expert", "planned"]

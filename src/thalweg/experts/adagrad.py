@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import inside, within
-from thalweg._core.state import Floats, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_positive, short_repr, wrong
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import move, move_own, start
 from thalweg._kernels.vectors import copy, dot
-from thalweg._validate import check_array, check_positive, short_repr, wrong
 from thalweg.domains.ball import Ball
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert

@@ -15,13 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import CLOSE, inside, within
-from thalweg._core.state import Floats, Ints, Plan, field, scratch
+from thalweg._core.state import Plan, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_nonnegative, check_positive
 from thalweg._kernels.jit import generic, implement, inner
 from thalweg._kernels.parts import after_projection, move, move_own, start
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains._base import Domain, read_domain
 from thalweg.experts._base import Expert
 

@@ -18,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import inside, simplex
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_items, wrong
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
     admit,
@@ -34,7 +36,6 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._validate import check_choice, check_items, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert, planned
 from thalweg.metas._base import Meta

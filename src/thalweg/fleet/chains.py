@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg._kernels.jit import inner, kernel
 
 __all__ = ["Chains", "after", "chains_of"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import call_text
-from thalweg._core.state import Ints
-from thalweg._recorded import Recorded
+from thalweg._core.types import Ints
 from thalweg.errors import StateError
 from thalweg.files import load
 from thalweg.fleet.families.base import Family, Sizes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import SizeClass, Sizes
 from thalweg.fleet.hashing import hash_texts
@@ -39,7 +39,7 @@ def write_streams(memory: Streams, file: BinaryIO, streams: Ints, gone: Ints, fa
     return write_segment(file, facts, names, classes)
 
 
-def _block_words(kind: SizeClass, shelf: Shelf, places: Ints, first: int, last: int) -> NDArray[np.int64]:
+def _block_words(kind: SizeClass, shelf: Shelf, places: Ints, first: int, last: int) -> Ints:
     """Return the words of some blocks, without the arrays behind them."""
     return shelf.read(places[first:last])[:, : kind.words]
 
@@ -74,7 +74,7 @@ def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> lis
     return lost
 
 
-def _place(memory: Streams, sizes: Sizes, words: NDArray[np.int64], streams: Ints) -> None:
+def _place(memory: Streams, sizes: Sizes, words: Ints, streams: Ints) -> None:
     """Give streams their memory."""
     number = memory.class_of(sizes)
     kind, shelf = memory.classes[number]

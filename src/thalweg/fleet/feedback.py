@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
 from thalweg.errors import InputError
 from thalweg.fleet.reading import values_of

@@ -11,9 +11,8 @@ import numpy as np
 
 from thalweg._core.archive import read_path
 from thalweg._core.html import fact_table
-from thalweg._core.state import Ints
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_items, check_text, short_repr
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_count, check_items, check_text, short_repr
 from thalweg.errors import InputError
 from thalweg.files import load
 from thalweg.fleet.durable import from_bytes, to_bytes
@@ -214,7 +213,7 @@ class Fleet:
         bad = {row * steps + h: why for row, why in bad.items() for h in range(steps)}
         return BatchRows(names, bad, None, np.zeros(0), columns)
 
-    def _forecast(self, owner: str, read: BatchRows, order: Ints | None = None) -> Array:
+    def _forecast(self, owner: str, read: BatchRows, order: Ints | None = None) -> Floats:
         """Return forecasts, one row a key; `order` lists the rows of a key one after the other."""
         family, steps = self._family, self._family.steps("forecast")
         family.check(read, self.target_col, False)
@@ -223,7 +222,7 @@ class Fleet:
             return said
         return said[::steps] if order is None else said[order[::steps]]
 
-    def decide(self, keys: object) -> Array:
+    def decide(self, keys: object) -> Floats:
         """Return the decisions of these keys (n, *shape of the domain); the first decision for unknown keys."""
         owner = "Fleet.decide"
         self._family.refuse(owner, "decide")

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
-from thalweg._interrupts import interrupts
+from thalweg._core.interrupts import interrupts
+from thalweg._core.types import Ints
 from thalweg.errors import InputError, StateError
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays, load_segments, write_streams
 from thalweg.fleet.journal import Journal, entries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg._kernels.jit import inner, kernel
 
 __all__ = ["hash_integers", "hash_texts", "mix"]

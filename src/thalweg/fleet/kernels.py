@@ -6,7 +6,7 @@ is a kernel that plays a chain from one of its rows on. It returns DONE, or `sto
 
 from typing import Any, NamedTuple
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg._kernels.fetching import LINE, fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call

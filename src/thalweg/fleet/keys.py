@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
+from thalweg._core.validate import check_count, short_repr
 from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
-from thalweg._validate import check_count, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.hashing import hash_integers, hash_texts, mix
 

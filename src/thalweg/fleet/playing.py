@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Floats, Ints
-from thalweg._extras import need
-from thalweg._interrupts import interrupts
-from thalweg._validate import check_choice, check_flag
+from thalweg._core.extras import need
+from thalweg._core.interrupts import interrupts
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_flag
 from thalweg.errors import InputError
 from thalweg.fleet.families.base import Family, Sizes
 from thalweg.fleet.keys import Keys

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Floats, Ints
-from thalweg._extras import need
-from thalweg._validate import LARGEST_ENTRY, real_array, short_repr
+from thalweg._core.extras import need
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY, real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.keys import INTEGERS as WHOLE
 from thalweg.fleet.keys import Keys, read_keys

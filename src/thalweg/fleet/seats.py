@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Block, Ints
+from thalweg._core.state import Block
+from thalweg._core.types import Ints
 from thalweg._kernels.fetching import LINE
 from thalweg._kernels.handle import Closed, Handle, bind
 from thalweg._kernels.jit import PLAIN, Kernel
@@ -86,7 +87,7 @@ class StreamSeat:
         self._places, self._offsets = np.array(places, dtype=np.int64), np.array(offsets, dtype=np.int64)
 
     def play(
-        self, kernel: Kernel[..., Any], batch: Any, chains: Chains, where: Where, words: NDArray[np.int64] | None = None
+        self, kernel: Kernel[..., Any], batch: Any, chains: Chains, where: Where, words: Ints | None = None
     ) -> Ints:
         """Play chains with a step; returns the indices of those that stopped and the results of their steps (2, k).
 
@@ -154,7 +155,7 @@ def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
 Found = tuple[list[tuple[int, NDArray[Any]]], list[tuple[int, Handle]]]  # arrays and handles, by the places of words
 
 
-def _rows(handle: Handle) -> tuple[list[Handle], list[NDArray[np.int64]], Mapping[int, Found]]:
+def _rows(handle: Handle) -> tuple[list[Handle], list[Ints], Mapping[int, Found]]:
     """Return a handle and all handles in its tree, copies of their words, and the arrays and handles in each."""
     rows: list[Handle] = []
     found: dict[int, Found] = {}

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.hashing import hash_texts
@@ -37,7 +37,7 @@ class ClassToWrite(NamedTuple):
     sizes: Sizes
     width: int  # words of each
     streams: int
-    read: Callable[[int, int], NDArray[np.int64]]  # first, last -> their words
+    read: Callable[[int, int], Ints]  # first, last -> their words
 
 
 class SegmentNames(NamedTuple):
@@ -78,7 +78,7 @@ def _section(file: BinaryIO, data: bytes) -> int:
     return file.write(FRAME.pack(len(data), zlib.crc32(data))) + file.write(data)
 
 
-def _checksums(words: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _checksums(words: Ints) -> NDArray[np.uint32]:
     """Return a checksum of every row."""
     crc, view = zlib.crc32, words.reshape(-1).view(np.uint8).data
     size = 8 * words.shape[1]
@@ -113,7 +113,7 @@ class Segment(NamedTuple):
     data: memoryview
     damage: list[str]  # sections of which the second copy was needed
 
-    def words(self) -> Iterator[tuple[Sizes, int, NDArray[np.int64], NDArray[np.bool_]]]:
+    def words(self) -> Iterator[tuple[Sizes, int, Ints, NDArray[np.bool_]]]:
         """Yield for every class its sizes, its first stream, the words of all, and which of them are sound."""
         first = 0
         for sizes, width, count, at in self.classes:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Block, Ints, Plan
+from thalweg._core.state import Block, Plan
+from thalweg._core.types import Ints
 from thalweg._kernels.kinds import address
 
 __all__ = ["Shelf", "shift"]
@@ -21,7 +22,7 @@ WORD = 8
 NONE = np.zeros(0, dtype=np.int64)
 
 
-def _pages(size: int, large: bool) -> NDArray[np.int64]:
+def _pages(size: int, large: bool) -> Ints:
     """Return memory of the system, in large pages if wanted; an allocator would keep it when it is given back."""
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     try:
@@ -51,7 +52,7 @@ class Shelf:
         self.width = width
         self.shift = max(0, min(16, (CHUNK // max(width, 1)).bit_length() - 1))
         self.rows = 1 << self.shift  # of a chunk
-        self._chunks: list[NDArray[np.int64] | None] = []
+        self._chunks: list[Ints | None] = []
         self.chunks = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)  # streams in each chunk
         self._free, self._top = NONE, 0  # places given back; all from here on were never taken
@@ -123,7 +124,7 @@ class Shelf:
             chunk = _pages(WORD * self.rows * self.width, large).reshape(self.rows, self.width)
             self._chunks[k], self.chunks[k] = chunk, address(chunk)
 
-    def _chunked(self, places: Ints) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Ints]]:
+    def _chunked(self, places: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield chunks, the rows wanted of each, and their indices in `places`."""
         chunk = places // self.rows
         order = np.argsort(chunk, kind="stable")
@@ -135,7 +136,7 @@ class Shelf:
             assert memory is not None
             yield memory, places[mine] - k * self.rows, mine
 
-    def read(self, places: Ints) -> NDArray[np.int64]:
+    def read(self, places: Ints) -> Ints:
         """Return copies of the words of these streams (n, width)."""
         out = np.empty((places.size, self.width), dtype=np.int64)
         for memory, rows, mine in self._chunked(places):
@@ -149,7 +150,7 @@ class Shelf:
             out[mine] = memory[rows, at]
         return out
 
-    def write(self, places: Ints, words: NDArray[np.int64]) -> None:
+    def write(self, places: Ints, words: Ints) -> None:
         """Write words (n, width), or one row for all."""
         for memory, rows, mine in self._chunked(places):
             memory[rows] = words if words.ndim == 1 else words[mine]

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from thalweg._core.state import Ints
+from thalweg._core.types import Ints
 from thalweg.errors import InputError, StateError
 from thalweg.fleet.journal import Journal
 from thalweg.fleet.segments import Segment, read_segment

@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.state import Ints
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Ints
 from thalweg._kernels.jit import PLAIN, Kernel
-from thalweg._progress import progress_bar
 from thalweg.fleet.chains import Chains, chains_of
 from thalweg.fleet.families.base import Family, SizeClass, Sizes
 from thalweg.fleet.kernels import FULL, REASONS, Where
@@ -326,7 +325,7 @@ class Streams:
         shelf.give(self.place[streams])
         self.kind[streams], self.place[streams] = there, places
 
-    def _shifted(self, here: int, there: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _shifted(self, here: int, there: int, words: Ints) -> Ints:
         """Return words of streams as they are in another class."""
         found = self._shifts.get((here, there))
         if found is None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from thalweg._validate import visible
+from thalweg._core.validate import visible
 
 __all__ = ["aligned", "echo", "notify", "shows_progress"]
 

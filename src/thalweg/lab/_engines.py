@@ -24,9 +24,9 @@ from multiprocessing import resource_tracker
 from types import ModuleType
 from typing import NamedTuple
 
-from thalweg._extras import need
-from thalweg._interrupts import deferred, handled
-from thalweg._validate import check_choice, check_count, visible
+from thalweg._core.extras import need
+from thalweg._core.interrupts import deferred, handled
+from thalweg._core.validate import check_choice, check_count, visible
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._console import notify

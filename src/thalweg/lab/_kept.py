@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from thalweg._interrupts import interrupts
+from thalweg._core.interrupts import interrupts
 from thalweg.errors import InputError
 from thalweg.estimators import Forecaster
 from thalweg.fleet.fleet import Fleet

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg._extras import need
-from thalweg._types import Array
+from thalweg._core.extras import need
+from thalweg._core.types import Floats
 from thalweg.errors import MissingExtraError
 from thalweg.estimators._panel import Panel
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BESIDE"]
 
-Others = Callable[[Panel, int, int, list[int]], dict[str, Array]]
+Others = Callable[[Panel, int, int, list[int]], dict[str, Floats]]
 MODELS = "AutoETS", "AutoTheta", "AutoARIMA"
 
 
@@ -32,7 +32,7 @@ def of_statsforecast() -> Others:
             "--beside statsforecast needs statsforecast. Install it with: pip install statsforecast"
         ) from None
 
-    def fitted(panel: Panel, horizon: int, windows: int, seasons: list[int]) -> dict[str, Array]:
+    def fitted(panel: Panel, horizon: int, windows: int, seasons: list[int]) -> dict[str, Floats]:
         made = {name: np.full((len(panel), windows, horizon), np.nan) for name in MODELS}
         for season in sorted(set(seasons)):
             chosen = [s for s, m in enumerate(seasons) if m == season]

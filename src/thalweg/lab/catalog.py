@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from thalweg._validate import ask, check_text, short_repr, wrong
+from thalweg._core.validate import ask, check_text, short_repr, wrong
 from thalweg.cards import Recipe, recipes
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball

@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_items, check_text, short_repr, visible, wrong
+from thalweg._core.extras import need
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_count, check_items, check_text, short_repr, visible, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._rows import instant, read_moment
 
@@ -45,7 +45,6 @@ __all__ = [
     "read_long",
 ]
 
-Array = NDArray[np.float64]
 
 MISSING = "raise", "drop", "previous"  # treatments of empty cells
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
@@ -78,8 +77,8 @@ class Columns:
     name: str
     target: str
     features: tuple[str, ...]
-    values: Array
-    rows: Array
+    values: Floats
+    rows: Floats
     left_out: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -443,14 +442,14 @@ def no_number(cell: str, decimal: str) -> str:
     return f"{short_repr(cell.strip())} is no number. Correct it{comma}"
 
 
-def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Array:
+def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Floats:
     """The finite numbers of a column, or an error that names the first cell that holds none.
 
     Empty cells are nan where rows are to be dropped, and the value of the row before where that is wanted. `optional`
     is a column that was not asked for by name.
     """
     parsed = _parse(column)
-    numbers: Array = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
+    numbers: Floats = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
     bad = ~np.isfinite(numbers)
     if missing != "raise" and bad.any():
         empty = np.array([cell is None or not str(cell).strip() for cell in column])
@@ -521,7 +520,7 @@ def _no_time(cell: object) -> str:
     return f"{what}. Correct it, or leave --time out."
 
 
-def _repeats(column: pl.Series, rows: NDArray[np.int64]) -> tuple[str, ...]:
+def _repeats(column: pl.Series, rows: Ints) -> tuple[str, ...]:
     if not rows.size:
         return ()
     first = int(rows[0])

@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 from thalweg import files
-from thalweg._extras import need
-from thalweg._validate import visible
+from thalweg._core.extras import need
+from thalweg._core.validate import visible
 from thalweg._version import __version__
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError

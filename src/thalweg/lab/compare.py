@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from thalweg._validate import check_count
+from thalweg._core.validate import check_count
 from thalweg.errors import InputError
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._types import Array
-from thalweg._validate import visible
+from thalweg._core.extras import need
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import visible
 from thalweg.estimators._frequencies import DAY
 from thalweg.estimators._panel import Panel
 from thalweg.estimators.forecaster import Forecaster
@@ -70,8 +70,8 @@ class Outcome:
     about: str
     ahead: list[Forecast]
     rows: list[Places]
-    parts: list[list[Array]]
-    others: dict[str, list[Array]]
+    parts: list[list[Floats]]
+    others: dict[str, list[Floats]]
     forecaster: Forecaster
     seasons: list[int]
 
@@ -107,7 +107,7 @@ class Outcome:
             table.append(row)
         return table[1:] if H == 1 else table, names
 
-    def mean_error(self, errors: Array) -> float:
+    def mean_error(self, errors: Floats) -> float:
         """Return the root mean square of errors, or their mean size, whichever the forecaster minimises."""
         return float(np.sqrt((errors**2).mean()) if self.forecaster.loss == "squared" else np.abs(errors).mean())
 
@@ -125,18 +125,18 @@ class Outcome:
         return f"The forecast lost {much} than the {best} one, which is simpler."
 
 
-def unit(values: Array) -> float:
+def unit(values: Floats) -> float:
     """Return the mean absolute step of a series; 1 where it does not move."""
     steps = np.abs(np.diff(values[~np.isnan(values)]))
     return float(steps.mean()) or 1.0 if steps.size else 1.0
 
 
-def _mean(numbers: Array) -> float | None:
+def _mean(numbers: Floats) -> float | None:
     known = numbers[np.isfinite(numbers)]
     return float(known.mean()) if known.size else None
 
 
-def repeated(values: Array, season: int, t: NDArray[np.int64], h: NDArray[np.int64]) -> Array:
+def repeated(values: Floats, season: int, t: Ints, h: Ints) -> Floats:
     """Return the last known value before t that lies whole seasons before t + h; nan where there is none."""
     rows = -(-values.size // season)
     padded = np.full(rows * season, np.nan)
@@ -153,9 +153,9 @@ def play(
     make: Callable[[], Forecaster],
     about: str,
     *,
-    ahead: Array | None = None,
+    ahead: Floats | None = None,
     windows: int | None = None,
-    beside: Callable[[Panel, int, int, list[int]], dict[str, Array]] | None = None,
+    beside: Callable[[Panel, int, int, list[int]], dict[str, Floats]] | None = None,
     progress: bool = False,
 ) -> Outcome:
     """Forecast every series of a panel, and all its past values; only those of the last `windows`, where it is given.
@@ -242,7 +242,7 @@ def _ahead_in_words(outcome: Outcome) -> list[str]:
     return aligned(heads, cells).split("\n")
 
 
-def time_texts(panel: Panel, series: NDArray[np.int64], places: NDArray[np.int64]) -> list[str]:
+def time_texts(panel: Panel, series: Ints, places: Ints) -> list[str]:
     """Return times as text: dates where all are, and an offset where there is a time zone."""
     times = panel.times(series, places)
     if panel.clock.counted:
@@ -314,7 +314,7 @@ def picture(outcome: Outcome) -> Figure:
     return figure
 
 
-def _moments(panel: Panel, s: int, places: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.datetime64]:
+def _moments(panel: Panel, s: int, places: Ints) -> Ints | NDArray[np.datetime64]:
     times = panel.times(np.full(places.size, s), places)
     return times + (panel.clock.dtype is None) if panel.clock.counted else times.astype("M8[us]")
 

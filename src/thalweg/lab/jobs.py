@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from thalweg._extras import need
-from thalweg._interrupts import deferred
+from thalweg._core.extras import need
+from thalweg._core.interrupts import deferred
 from thalweg.errors import InputError
 from thalweg.lab._console import notify
 from thalweg.lab._engines import JobOutcome, choose_engine, find_function

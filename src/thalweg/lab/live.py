@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from thalweg._validate import short_repr
+from thalweg._core.validate import short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
 from thalweg.estimators._rows import goes_back, repeats, said

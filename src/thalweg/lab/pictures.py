@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need, new_figure
+from thalweg._core.extras import need, new_figure
+from thalweg._core.types import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def log_log(axis: Axes, ticks: Sequence[float]) -> None:
     axis.grid(visible=True)
 
 
-def name_rows(axis: Axes, names: Sequence[str]) -> NDArray[np.int64]:
+def name_rows(axis: Axes, names: Sequence[str]) -> Ints:
     """A row for each name, from top to bottom; where they are."""
     places = np.arange(len(names))[::-1]
     axis.set_yticks(places, names)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from thalweg._validate import real_number
+from thalweg._core.validate import real_number
 from thalweg.cards import KINDS
 from thalweg.domains._base import Domain
 from thalweg.errors import PluginWarning

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from thalweg._validate import visible
+from thalweg._core.validate import visible
 
 __all__ = [
     "Ratios", "Results", "Row", "TextTable", "distinct", "duration", "group", "mean", "number", "part", "pick",

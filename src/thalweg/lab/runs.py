@@ -11,11 +11,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._interrupts import interrupts
-from thalweg._validate import visible
+from thalweg._core.extras import need
+from thalweg._core.interrupts import interrupts
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import visible
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
 from thalweg.algorithms.sacs import SACS
@@ -38,7 +38,6 @@ __all__ = [
     "tidy", "window", "worst",
 ]  # fmt: skip
 
-Array = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -57,7 +56,7 @@ Progress = Callable[[int, float, float, Queries, float], None]
 
 def play_stream(
     algorithm: str, stream: Stream, *, progress: Progress | None = None, decisions: bool = False
-) -> tuple[Row, Array, Array | None]:
+) -> tuple[Row, Floats, Floats | None]:
     """Play an algorithm on a stream, from first round to last.
 
     Parameters
@@ -113,7 +112,7 @@ def play_stream(
     return report, losses, points[:played] if decisions else None
 
 
-def forecast_losses(problem: LinearModel) -> dict[str, Array]:
+def forecast_losses(problem: LinearModel) -> dict[str, Floats]:
     """The losses of `FORECASTS` in every round; empty for losses that compare no prediction with a target.
 
     The first round, which has no past, is free to them.
@@ -139,7 +138,7 @@ def load_kernels(algorithm: str, stream: Stream) -> None:
         raise KeyboardInterrupt
 
 
-def curve_rounds(rounds: int) -> NDArray[np.int64]:
+def curve_rounds(rounds: int) -> Ints:
     """The rounds, counted from 1, at which a curve is stored."""
     return np.unique(np.linspace(1, rounds, POINTS).astype(np.int64))
 
@@ -149,7 +148,7 @@ def window(rounds: int) -> int:
     return max(1, min(WINDOW, rounds // 5))
 
 
-def worst(losses: Array) -> float:
+def worst(losses: Floats) -> float:
     """The largest loss of `WINDOW` rounds in a row; of a fifth of the rounds where there are few."""
     wide = window(losses.size)
     sums = np.cumsum(np.r_[0.0, losses])
@@ -201,7 +200,7 @@ def counted(learner: Learner, run: Run) -> Row:
     return row | dict(zip(("markers", "experts", "most_experts"), experts(learner, run.rounds), strict=True))
 
 
-def steps(learner: object) -> Array | None:
+def steps(learner: object) -> Floats | None:
     """The step sizes of a learner without a cover; None where it has none."""
     inner = getattr(learner, "inner", learner)
     return step_sizes(inner.expert) if isinstance(inner, Alone) else getattr(inner, "step_sizes", None)
@@ -275,7 +274,7 @@ def tidy(value: float | None, digits: int) -> str:
     return number(value, digits).replace(",", "").replace("–", "-")
 
 
-def losses_as(kind: str, summary: Row, losses: Array, decisions: Array | None) -> bytes:
+def losses_as(kind: str, summary: Row, losses: Floats, decisions: Floats | None) -> bytes:
     """The losses of all rounds in the form that a file's ending asks for."""
     if kind == ".json":
         return (json.dumps(summary | {"losses": losses.tolist()}) + "\n").encode()

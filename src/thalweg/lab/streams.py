@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._extras import need
-from thalweg._validate import check_count, check_text
+from thalweg._core.extras import need
+from thalweg._core.validate import check_count, check_text
 from thalweg.cards import Setting
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
@@ -30,7 +29,6 @@ from thalweg.problems.models import LinearRegression, LogisticRegression
 
 __all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "measured", "planted", "with_domain"]
 
-Array = NDArray[np.float64]
 
 HORIZON = 20_000  # rounds of a synthetic stream, as in the paper
 DIM = 8  # entries of a decision, as in the paper

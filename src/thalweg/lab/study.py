@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from thalweg._extras import need
-from thalweg._validate import check_choice
+from thalweg._core.extras import need
+from thalweg._core.validate import check_choice
 from thalweg._version import __version__
 from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, write_file

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._validate import check_choice, check_count, check_flag, check_items, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, check_count, check_flag, check_items, wrong
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.columns import lagged, read_columns
@@ -22,7 +22,6 @@ from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["DOMAIN", "LOSSES", "Table", "read_table"]
 
-Array = NDArray[np.float64]
 
 LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
@@ -137,7 +136,7 @@ def _read_lags(lags: object) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _signs(name: str, target: str, labels: Array, loss: str) -> Array:
+def _signs(name: str, target: str, labels: Floats, loss: str) -> Floats:
     """Classes as -1 and +1."""
     if np.isin(labels, (0.0, 1.0)).all():
         return 2 * labels - 1

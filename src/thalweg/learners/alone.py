@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field
-from thalweg._core.state import Floats, Ints, Plan, part, scratch
+from thalweg._core.state import Plan, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_flag, wrong
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
@@ -22,8 +24,6 @@ from thalweg._kernels.parts import (
     projected_points,
     start,
 )
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_flag, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert, planned
@@ -134,14 +134,14 @@ class Single(Machine[SingleState, SingleSettings]):
 # -------------------------------------------------------------------------------------------------------------- learner
 
 
-def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domain | None = None) -> Array | None:
+def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domain | None = None) -> Floats | None:
     """Return a point of the domain that was given, on the set where the experts live; None where none was given."""
     if start is None:
         return None
     return np.ascontiguousarray((home or domain).project(read_start(owner, domain, start)).ravel())
 
 
-def points(learner: Learner, s: SingleState, c: object) -> Array:
+def points(learner: Learner, s: SingleState, c: object) -> Floats:
     """y_{t,i}, the members' points, (N, *shape)."""
     return projected_points(s.experts).reshape(-1, *learner.domain.shape).copy()
 

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory, Restorable
+from thalweg._core.recorded import Recorded, build, parameters
 from thalweg._core.saving import Kept
-from thalweg._core.state import Block, Floats
+from thalweg._core.state import Block
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, short_repr
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import Call
-from thalweg._recorded import Recorded, build, parameters
-from thalweg._types import Array
-from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, short_repr
 from thalweg.domains._base import Domain, read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
@@ -78,7 +78,7 @@ def bounded(owner: str, domain: object) -> Domain:
     return found
 
 
-def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
+def read_start(owner: str, domain: Domain, start: ArrayLike) -> Floats:
     """Return the starting point, checked to be feasible."""
     point = check_array(owner, "start", start)
     if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
@@ -89,7 +89,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
     return point
 
 
-def read_decision(owner: str, learner: Foreign, domain: Domain) -> Array:
+def read_decision(owner: str, learner: Foreign, domain: Domain) -> Floats:
     """Return the decision of a learner, possibly from another package, as a new flat array."""
     shown = learner.decision
     x = real_array(shown)
@@ -108,7 +108,7 @@ class Foreign(Restorable, Protocol):
     def decision(self) -> ArrayLike:
         """The point that it plays in this round."""
 
-    def update(self, gradient: Array, loss: float | None) -> None:
+    def update(self, gradient: Floats, loss: float | None) -> None:
         """Play one round."""
 
 
@@ -247,7 +247,7 @@ class Learner(Kept, Recorded):
 
     def _forget(self, memory: Memory) -> None:
         """Drop everything that refers to earlier arrays, and update the views of the learners inside."""
-        self._shown: Array | None = None
+        self._shown: Floats | None = None
         self._seated: tuple[Handle, loop.Seat] | None = None
         self._turn: Call | None = None  # a bound call of a round
         self._usual: Usual | None = None
@@ -265,7 +265,7 @@ class Learner(Kept, Recorded):
     # ------------------------------------------------------------------ the two calls of a round
 
     @property
-    def decision(self) -> Array:
+    def decision(self) -> Floats:
         """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
         shown = self._shown
         if shown is None:
@@ -396,7 +396,7 @@ class Learner(Kept, Recorded):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+    def _rounds(self, problem: LinearModel, losses: Floats, decisions: Floats) -> loop.Rounds | None:
         """Return a problem in the form that a compiled run takes; None if these parts have no compiled loop."""
         if not self.machine.looped:
             return None

@@ -7,7 +7,7 @@ decision on its way out and the gradient on its way in, and leaves the rest to t
 
 from typing import Any, NamedTuple
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import generic, optional
 
 __all__ = [

@@ -21,8 +21,21 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.memory import Memory, Saved, whole_numbers
+from thalweg._core.recorded import describe
 from thalweg._core.rules import born, counter_field, counters, inside, shares
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import (
+    ask,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_text,
+    real_number,
+    short_repr,
+    wrong,
+)
 from thalweg._kernels import covers
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker, slots_in_use
@@ -41,19 +54,6 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import square_norm
-from thalweg._recorded import describe
-from thalweg._types import Array
-from thalweg._validate import (
-    ask,
-    check_callable,
-    check_choice,
-    check_count,
-    check_flag,
-    check_text,
-    real_number,
-    short_repr,
-    wrong,
-)
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert, planned
@@ -424,12 +424,12 @@ def _born(learner: Learner, s: CoverState, c: CoverSettings) -> Ints:
     return s.born[s.born > 0]
 
 
-def _weights(learner: Learner, s: CoverState, c: CoverSettings) -> Array:
+def _weights(learner: Learner, s: CoverState, c: CoverSettings) -> Floats:
     """p_t, the weights of the living experts in the current decision."""
     return s.weights[s.born > 0]
 
 
-def _points(learner: Learner, s: CoverState, c: CoverSettings) -> Array:
+def _points(learner: Learner, s: CoverState, c: CoverSettings) -> Floats:
     """The living experts' decisions, (active, *shape)."""
     found = [member_decision(s.experts, k, 0) for k in np.flatnonzero(s.born).tolist()]
     return np.array(found).reshape(-1, *learner.domain.shape)

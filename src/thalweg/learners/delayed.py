@@ -24,16 +24,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.interrupts import interrupts
 from thalweg._core.memory import Memory, Snapshot
 from thalweg._core.rules import counter_field, counters, feasible
 from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
-from thalweg._interrupts import interrupts
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import ask, short_repr, wrong
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import Call, inner, kernel
-from thalweg._types import Array
-from thalweg._validate import ask, short_repr, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
@@ -262,7 +262,7 @@ class Delayed(DelayedFeedback):
     # ------------------------------------------------------------------ a round
 
     @property
-    def decision(self) -> Array:
+    def decision(self) -> Floats:
         """See `DelayedFeedback.decision`."""
         shown, clock = self._shown, self._clock
         if shown is not None:
@@ -276,7 +276,7 @@ class Delayed(DelayedFeedback):
         self._shown = shown
         return shown
 
-    def _make_decision(self) -> Array:
+    def _make_decision(self) -> Floats:
         """Return the decision of a foreign learner, checked."""
         copy = self._copies[self._holders[self.rounds % self._rows]]
         x = read_decision(self._who(), copy, self.domain)
@@ -350,7 +350,7 @@ class Delayed(DelayedFeedback):
                 return
         super().advance()
 
-    def _take(self, s: int, gradient: Array, loss: float | None) -> None:
+    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
         """Do nothing: in `_commit` the copy learns once all else is done."""
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
@@ -398,7 +398,7 @@ class Delayed(DelayedFeedback):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+    def _rounds(self, problem: LinearModel, losses: Floats, decisions: Floats) -> loop.Rounds | None:
         first = self._copies[0]
         if self.delay is None or not isinstance(first, Learner):
             return None
@@ -432,7 +432,7 @@ class Delayed(DelayedFeedback):
         in_time = due[t % self._rows] < 0 and (due[past % self._rows] == past + d).all()
         return bool(in_time and len(self._copies) == self._rows)
 
-    def _play_turns(self, problem: LinearModel, first: int, stop: int, losses: Array, decisions: Array) -> int:
+    def _play_turns(self, problem: LinearModel, first: int, stop: int, losses: Floats, decisions: Floats) -> int:
         """Play rounds first..stop-1, copy by copy; returns the first that one of them refused, or `stop`."""
         t, rows, count, refused, state = self.rounds, self._rows, stop - first, stop, self._memory.state
         for j in range(min(rows, count)):

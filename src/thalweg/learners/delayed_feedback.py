@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import feasible
-from thalweg._core.state import Floats, Past
+from thalweg._core.state import Past
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, real_number, short_repr
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, real_number, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
@@ -109,7 +109,7 @@ class DelayedFeedback(Learner):
     # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
-    def _make_decision(self) -> Array:
+    def _make_decision(self) -> Floats:
         """Return the decision of the present round, flat. Raises with nothing changed."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class DelayedFeedback(Learner):
         """Begin round t: its row is free."""
 
     @abstractmethod
-    def _take(self, s: int, gradient: Array, loss: float | None) -> None:
+    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
         """Take the feedback of round s."""
 
     def _apply(self, s: int) -> None:
@@ -127,13 +127,13 @@ class DelayedFeedback(Learner):
 
     def _decide(self) -> None:
         """Make the decision of the present round, unless it is there, and show its row."""
-        row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
+        row: Floats = self._memory.state.x[self._clock[ROUNDS] % self._rows]
         if not self._clock[FRESH]:
             row[:] = self._make_decision()
             self._clock[FRESH] = 1
         self._view = row
 
-    def decision_at(self, round: int) -> Array:
+    def decision_at(self, round: int) -> Floats:
         """The decision of a round that is remembered: the present one, or one of the `max_delay` before it.
 
         Examples
@@ -147,7 +147,7 @@ class DelayedFeedback(Learner):
         s = self._remembered("decision_at", round)
         if s == self.rounds:
             return self.decision
-        shown: Array = self._memory.state.x[s % self._rows].reshape(self.domain.shape).copy()
+        shown: Floats = self._memory.state.x[s % self._rows].reshape(self.domain.shape).copy()
         shown.flags.writeable = False
         return shown
 
@@ -296,6 +296,6 @@ class DelayedFeedback(Learner):
         state.clock[ROUNDS], state.clock[FRESH] = t + 1, 0
         self._open(t + 1)
 
-    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+    def _rounds(self, problem: LinearModel, losses: Floats, decisions: Floats) -> loop.Rounds | None:
         """As `Machine._rounds`; one that returns any defines `_play`, too."""
         return None

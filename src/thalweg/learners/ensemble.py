@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_choice, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_choice, wrong
 from thalweg.domains._base import Domain
 from thalweg.experts.descent import RULES, Descent
 from thalweg.experts.pool import Pool
@@ -30,7 +30,7 @@ __all__ = ["Ensemble", "Pooled", "descents"]
 
 def descents(
     domain: Domain,
-    step_sizes: Array,
+    step_sizes: Floats,
     *,
     step_rule: str = "constant",
     delta: float = 1.0,
@@ -43,9 +43,9 @@ def descents(
     return Pool(members, meta=meta, judge=judge)
 
 
-def _weights(learner: Learner, s: Any, c: object) -> Array:
+def _weights(learner: Learner, s: Any, c: object) -> Floats:
     """p_t, how much each member counts in the present decision."""
-    found: Array = s.experts.weights[0].copy()
+    found: Floats = s.experts.weights[0].copy()
     return found
 
 
@@ -62,12 +62,12 @@ class Pooled:
     weights, meta_rate = Shown(_weights), Shown(_meta_rate)
 
     @property
-    def step_sizes(self) -> Array:
+    def step_sizes(self) -> Floats:
         """eta_i."""
         return np.array([member.step_size for member in cast(Sequence[Descent], self.expert.members)])
 
     @property
-    def prior(self) -> Array:
+    def prior(self) -> Floats:
         """The members' weights before the first round."""
         return cast(Hedge, self.expert.meta).weights(self.expert.size)
 

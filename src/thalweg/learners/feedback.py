@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
-from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.limits import Limits

@@ -9,10 +9,10 @@ import numpy as np
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, inside
-from thalweg._core.state import Floats, Ints, Plan, declared, field
+from thalweg._core.state import Plan, declared, field
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
-from thalweg._types import Array
 from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision, learn, propose
 from thalweg.learners.limits import Limits
@@ -73,7 +73,7 @@ class InPython(Machine[Any, PythonSettings]):
         self,
         domain: Domain,
         state: type,
-        learn_round: Callable[[Any, Array, float], None],
+        learn_round: Callable[[Any, Floats, float], None],
         *,
         begin: Callable[[Any], None] | None = None,
         sizes: Mapping[str, int] | None = None,

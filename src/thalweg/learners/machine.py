@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from thalweg._core.memory import Memory, Restorable, Saved
-from thalweg._core.state import Floats, Ints, Past, Plan
+from thalweg._core.state import Past, Plan
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains._base import Domain

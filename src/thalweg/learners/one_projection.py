@@ -25,15 +25,15 @@ from numpy.typing import ArrayLike
 from thalweg._core.memory import Memory, Restorable, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import ask, check_array, check_nonnegative, short_repr, wrong
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.jit import implement
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
 from thalweg._kernels.reduction import surrogate_gradient as correct
-from thalweg._types import Array
-from thalweg._validate import ask, check_array, check_nonnegative, short_repr, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
@@ -339,7 +339,7 @@ class ReducedGuest(Projected[GuestState, GuestSettings]):
         """See `Machine.plan`."""
         return Plan(GuestState, GuestSettings(self), sizes={"d": self.domain.dim}, holds=self.holds)
 
-    def read(self) -> Array:
+    def read(self) -> Floats:
         """Return the guest's decision, checked."""
         return read_decision(self.owner(), self.guest, self.around)
 
@@ -353,7 +353,7 @@ class ReducedGuest(Projected[GuestState, GuestSettings]):
 # -------------------------------------------------------------------------------------------------------------- learner
 
 
-def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 0.0) -> Array:
+def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 0.0) -> Floats:
     """Return h of (3), from the gradient at x = Pi_X(y).
 
     Where ||y - x|| <= tol the two count as the same point: an inexact projection leaves a small difference even for y

@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import CLOSE, SLACK, counter_field, inside, simplex, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import short_repr
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement, kernel
 from thalweg._kernels.parts import admit, clear, feed, member_decision, move, start, weigh
 from thalweg._kernels.projections import BALL
 from thalweg._kernels.vectors import dot
-from thalweg._types import Array
-from thalweg._validate import short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts.descent import Descent, DescentSettings, DescentState
@@ -131,11 +131,11 @@ class Hinted(Machine[HintedState, HintedSettings]):
         self,
         owner: str,
         domain: Domain,
-        step_sizes: Array,
+        step_sizes: Floats,
         gradient_bound: float,
         *,
         spread: float,
-        start: Array | None,
+        start: Floats | None,
     ) -> None:
         if domain.onto is not BALL:
             raise InputError(
@@ -195,7 +195,7 @@ class Hinted(Machine[HintedState, HintedSettings]):
 # -------------------------------------------------------------------------------------------------------------- learner
 
 
-def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Array:
+def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
     """p_t: of the N members that lean on the hint, then of the N that do not."""
     return s.weights.copy()
 
@@ -205,9 +205,9 @@ def _meta_rate(learner: Learner, s: HintedState, c: HintedSettings) -> float:
     return float(rate(c.meta.epsilon[0], c.meta.radius[0], s.meta.sums[0]))
 
 
-def _points(learner: Learner, s: HintedState, c: HintedSettings) -> Array:
+def _points(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
     """yhat_{t,i}, (N, *shape)."""
-    found: Array = s.members.points[0].reshape(-1, *learner.domain.shape).copy()
+    found: Floats = s.members.points[0].reshape(-1, *learner.domain.shape).copy()
     return found
 
 
@@ -241,7 +241,7 @@ class Optimistic(Learner):
     def __init__(
         self,
         domain: Domain,
-        step_sizes: Array,
+        step_sizes: Floats,
         gradient_bound: float,
         *,
         spread: float,
@@ -254,7 +254,7 @@ class Optimistic(Learner):
         machine = Hinted(name, domain, step_sizes, gradient_bound, spread=spread, start=home)
         super().__init__(machine, gradient_bound=gradient_bound)
 
-    def take_hint(self, hint: Array) -> None:
+    def take_hint(self, hint: Floats) -> None:
         """Take a flat hint in the place of the last gradient, in one call: Ctrl-C comes before or after."""
         s, c = self._memory.state, self._memory.settings
         self._shown = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.parts import member_decision, point_count, projected_points
 from thalweg.errors import InputError
 from thalweg.learners.contract import Own, asks, core, has_capacity

@@ -40,14 +40,14 @@ import numpy as np
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import CLOSE, counter_field, feasible, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
 from thalweg.learners.base import Learner, Shown, bounded
@@ -430,17 +430,17 @@ class Levels(Machine[LevelsState, LevelsSettings]):
 # -------------------------------------------------------------------------------------------------------------- learner
 
 
-def _first_wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Array:
+def _first_wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Floats:
     """psi, the wealth of each level at the start of an interval, longest first."""
     return c.wealth
 
 
-def _wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Array:
+def _wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Floats:
     """The wealth left of each level, in units of G R (sqrt(2) G R from the second on), longest first."""
     return s.bets[:, 0].copy()
 
 
-def _points(learner: Learner, s: LevelsState, c: LevelsSettings) -> Array:
+def _points(learner: Learner, s: LevelsState, c: LevelsSettings) -> Floats:
     """x^(N)..x^(1), the sums up to each level, (N, *shape). The last one is the decision."""
     return (c.o + c.R * s.chain[1:]).reshape(-1, *learner.domain.shape)
 

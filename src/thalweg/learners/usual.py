@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thalweg._core.validate import LARGEST_FLOAT
 from thalweg._kernels.handle import bind
 from thalweg._kernels.jit import Call
-from thalweg._validate import LARGEST_FLOAT
 from thalweg.learners import loop
 
 if TYPE_CHECKING:

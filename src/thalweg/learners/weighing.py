@@ -13,11 +13,11 @@ import numpy as np
 
 from thalweg._core.memory import Saved, whole_numbers
 from thalweg._core.saving import inside
-from thalweg._core.state import Ints, Plan
+from thalweg._core.state import Plan
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
-from thalweg._types import Array
 from thalweg.domains.simplex import Simplex
 from thalweg.learners import loop
 from thalweg.learners.contract import core
@@ -50,7 +50,7 @@ class Weighing:
         Weights to begin with; equal ones when left out.
     """
 
-    def __init__(self, count: int, start: Array | None = None) -> None:
+    def __init__(self, count: int, start: Floats | None = None) -> None:
         X = Simplex(count)
         Y = X._enclosing_ball()
         directions = X.flat, X.flat_par

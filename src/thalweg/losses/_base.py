@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_number, real_array, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_number, real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.losses._phi import Phi, slope_at, value_at
 
@@ -34,11 +34,11 @@ KINDS: dict[str, type[PredictionLoss]] = {}  # by name
 class Loss(Protocol):
     """A convex function of the decision. An object with these two methods is a loss, no base class needed."""
 
-    def value(self, x: Array, /) -> float:
+    def value(self, x: Floats, /) -> float:
         """f(x)."""
         ...
 
-    def gradient(self, x: Array, /) -> ArrayLike:
+    def gradient(self, x: Floats, /) -> ArrayLike:
         """A gradient (or subgradient) of f at x, of the shape of x."""
         ...
 
@@ -73,7 +73,7 @@ class PredictionLoss:
     parameter_name: ClassVar[str | None] = None
     default: ClassVar[float] = 0.0  # of the parameter
 
-    features: Array
+    features: Floats
     label: float
     parameter: float = 0.0
 
@@ -105,7 +105,7 @@ class PredictionLoss:
         self.check_data(owner, self.features.reshape(1, -1), np.array([self.label]))
 
     @classmethod
-    def trusted(cls, features: Array, label: float, parameter: float = 0.0) -> Self:
+    def trusted(cls, features: Floats, label: float, parameter: float = 0.0) -> Self:
         """The loss on arguments that are already checked: a float64 array, kept and not copied, and two floats."""
         loss = cls.__new__(cls)
         loss.features = features
@@ -130,7 +130,7 @@ class PredictionLoss:
         return check_number(owner, str(cls.parameter_name), value)
 
     @classmethod
-    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
+    def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
         """Whatever a loss asks of its data besides being finite numbers: one row and one label a round."""
 
     @property
@@ -146,7 +146,7 @@ class PredictionLoss:
             self.gradient(x)  # raises where <a, x> is not finite
         return found
 
-    def gradient(self, x: ArrayLike) -> Array:
+    def gradient(self, x: ArrayLike) -> Floats:
         """The gradient of f at x (a subgradient at a kink), as a new array of the shape of x."""
         point, a = self._point(x), self.features
         gradient = np.empty(a.shape)
@@ -180,7 +180,7 @@ class PredictionLoss:
         return None if curvature is None else float(curvature.max()) * self._norm(domain) ** 2
 
     @classmethod
-    def curvature_from(cls, low: Array, labels: Array) -> Array | None:
+    def curvature_from(cls, low: Floats, labels: Floats) -> Floats | None:
         """The largest second derivative of phi for z >= low, one for each label; None if one of them is infinite."""
         return None if cls.curvature is None else np.full(labels.shape, cls.curvature)
 
@@ -188,7 +188,7 @@ class PredictionLoss:
         """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
         return max(float(self.phi.value(z, self.label, self.parameter)) for z in self._range(domain))
 
-    def _point(self, x: ArrayLike) -> Array:
+    def _point(self, x: ArrayLike) -> Floats:
         """A decision for compiled code, which only reads it: contiguous, of the shape of the features."""
         a = self.features
         if (
@@ -229,7 +229,7 @@ class PredictionLoss:
         return f"{type(self).__name__}({features}, {self.label:g}{parameter})"
 
 
-def predictions(features: Array, domain: Domain, exact: bool) -> tuple[Array, Array]:
+def predictions(features: Floats, domain: Domain, exact: bool) -> tuple[Floats, Floats]:
     """The smallest and largest <a_t, x> of every row a_t: over the domain if `exact`, else over its enclosing ball.
 
     Only a barrier needs the exact range. The other losses keep to the ball: the constants of runs and theorems were
@@ -242,7 +242,7 @@ def predictions(features: Array, domain: Domain, exact: bool) -> tuple[Array, Ar
     return middle - spread, middle + spread
 
 
-def check_signs(owner: str, labels: Array) -> None:
+def check_signs(owner: str, labels: Floats) -> None:
     """Labels of a classification are -1 or +1."""
     odd = labels[np.abs(labels) != 1.0]
     if odd.size:

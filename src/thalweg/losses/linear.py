@@ -2,8 +2,8 @@
 
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
-from thalweg._types import Array
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
 
@@ -61,7 +61,7 @@ class Linear(PredictionLoss):
         self._record(cost, offset, names=("cost", "offset"))
 
     @property
-    def cost(self) -> Array:
+    def cost(self) -> Floats:
         """The gradient a."""
         return self.features
 

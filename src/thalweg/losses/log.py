@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
-from thalweg._types import Array
 from thalweg.errors import InputError
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
@@ -72,18 +72,18 @@ class Log(PredictionLoss):
     def __init__(self, features: ArrayLike, offset: float = 0.0) -> None:
         self._record(features, offset, names=("features", "offset"))
 
-    def gradient(self, x: ArrayLike) -> Array:
+    def gradient(self, x: ArrayLike) -> Floats:
         """The gradient of f at x, as a new array of the shape of x; not finite where f is infinite."""
         with np.errstate(invalid="ignore"):  # -inf * 0
             return super().gradient(x)
 
     @classmethod
-    def curvature_from(cls, low: Array, labels: Array) -> Array | None:
+    def curvature_from(cls, low: Floats, labels: Floats) -> Floats | None:
         """1 / (z + b)^2 falls with z."""
         return 1.0 / (low + labels) ** 2 if (low + labels > 0).all() else None
 
     @classmethod
-    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
+    def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
         """Somewhere the loss is finite."""
         lost = np.flatnonzero((labels <= 0) & ~features.any(axis=1))
         if lost.size:

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
-from thalweg._types import Array
 from thalweg.losses._base import PredictionLoss, check_signs
 from thalweg.losses._phi import of_kernels
 
@@ -94,6 +94,6 @@ class Logistic(PredictionLoss):
     curvature = 0.25
 
     @classmethod
-    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
+    def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
         """Labels are signs."""
         check_signs(owner, labels)

@@ -2,8 +2,8 @@
 
 from numpy.typing import ArrayLike
 
+from thalweg._core.validate import check_positive
 from thalweg._kernels.jit import kernel
-from thalweg._validate import check_positive
 from thalweg.errors import InputError
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels

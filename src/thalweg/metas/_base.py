@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Protocol, Self
 
 from thalweg._core.implemented import check_implemented
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import call_text
-from thalweg._core.state import Floats, Ints, Plan
+from thalweg._core.state import Plan
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.parts import admit, alive, feed, fits, weigh
-from thalweg._recorded import Recorded
 
 __all__ = ["OVER", "Meta", "fits_range", "planned"]
 

@@ -12,10 +12,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_positive
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import admit, alive, feed, fits, weigh
-from thalweg._validate import check_positive
 from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]

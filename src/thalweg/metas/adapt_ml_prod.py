@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_choice, check_positive
 from thalweg._kernels.jit import implement, inlined, inner
 from thalweg._kernels.parts import admit, alive, clear, feed, fits, weigh
-from thalweg._validate import check_choice, check_positive
 from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["AdaptMLProd", "AdaptMLProdSettings", "AdaptMLProdState", "prod_rate"]

@@ -16,10 +16,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from thalweg._core.rules import CLOSE, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_positive
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import admit, alive, feed, fits, weigh
-from thalweg._validate import check_positive
 from thalweg.metas._base import OVER, Meta, fits_range
 
 __all__ = ["CoinBetting", "CoinBettingState"]

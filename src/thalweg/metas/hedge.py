@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.rules import within, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_array, check_count, check_entries, check_positive, short_repr, wrong
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
-from thalweg._validate import check_array, check_count, check_entries, check_positive, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.metas._base import Meta
 

@@ -15,11 +15,12 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from thalweg._core.rules import within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_positive
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import admit, alive, feed, fits, weigh
 from thalweg._kernels.vectors import decay
-from thalweg._validate import check_positive
 from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["Prod", "ProdSettings", "ProdState"]

@@ -38,7 +38,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counters
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call

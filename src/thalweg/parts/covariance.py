@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import CLOSE, SLACK, magnitude, within, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import copy
 

@@ -27,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import magnitude
-from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import within
-from thalweg._core.state import Floats, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy
 from thalweg.parts.cut_descent import Around, bring_back

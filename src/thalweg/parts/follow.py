@@ -11,7 +11,7 @@ These are kernels of their own, not compiled into a loop over rows: several are 
 
 import numpy as np
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.vectors import copy, dot
 

@@ -28,7 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import within
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg.parts.covariance import LARGEST_FORECAST, LARGEST_SUM
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import born, counters, shares, simplex
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg.parts.records import (
     BEHIND,

@@ -1,6 +1,6 @@
 """Numbers kept in order, in the first n places of an array: quantiles, and one more number or another one."""
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
 __all__ = ["insert", "quantile", "replace"]

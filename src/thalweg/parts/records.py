@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.rules import counters, magnitude, within
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy, decay

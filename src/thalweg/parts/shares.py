@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import simplex
-from thalweg._core.state import Floats, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
 __all__ = ["SharesState", "begin_shares", "share", "shares_plan"]

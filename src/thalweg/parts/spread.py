@@ -16,9 +16,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 
 __all__ = ["MOST_SPREADS", "SpreadState", "see", "spread_holds", "spread_plan", "standard"]
 

@@ -39,11 +39,11 @@ import numpy as np
 
 from thalweg._core.memory import Saved
 from thalweg._core.rules import CLOSE, SLACK, counter_field, simplex, within
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import copy, decay, dot
-from thalweg._types import Array
 from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
 from thalweg.parts.jury import JurySettings, JuryState, begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
@@ -340,7 +340,7 @@ class SubspaceLayout:
             begin=self._begin,
         )
 
-    def _priors(self) -> Array:
+    def _priors(self) -> Floats:
         """Return the priors of the members: half for the longest memory."""
         priors = np.ones(len(self.halflives))
         priors[int(np.argmax(self.halflives))] = max(priors.size - 1, 1)
@@ -353,9 +353,9 @@ class SubspaceLayout:
         s.F[:, :k] = s.frames[:, :, :k] = np.eye(k)
 
 
-def weights(s: SubspaceState) -> Array:
+def weights(s: SubspaceState) -> Floats:
     """Return the weights of the members in the combination that is played, (M,)."""
-    played: Array = s.w[int(np.argmax(s.jury.weights[-EXTRA:])) // 2]
+    played: Floats = s.w[int(np.argmax(s.jury.weights[-EXTRA:])) // 2]
     return played.copy()
 
 

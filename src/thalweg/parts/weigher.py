@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._core.state import Floats, Ints
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import Closed
 from thalweg._kernels.jit import inner
 from thalweg._kernels.pointers import Pointer, call

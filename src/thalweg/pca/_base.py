@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Layout, Memory
+from thalweg._core.recorded import Recorded, build
 from thalweg._core.rules import CLOSE
 from thalweg._core.saving import Kept
 from thalweg._core.state import Seen, field
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.vectors import square_norm
-from thalweg._recorded import Recorded, build
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
 from thalweg.domains.fantope import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learners.base import Queries, extended, outside, watch_horizon
@@ -142,30 +142,30 @@ class PCALearner(Kept, Recorded, ABC):
 
     def _forget(self, memory: Memory) -> None:
         """Drop the shown decision, which was made from other arrays; the seed is that of the state."""
-        self._shown: Array | None = None
+        self._shown: Floats | None = None
         self._seed = int(memory.state.seed[0])
 
     # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         """(s, V): the decision is the sum of s_i v_i v_i', with s ascending and v_i the rows of V.
 
         Raises with nothing changed.
         """
 
     @abstractmethod
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         """Play one round from a checked instance, a vector or a matrix, and return the loss of the decision.
 
         All or nothing: inside `with self._round():`, or in one kernel.
         """
 
-    def _mean(self) -> Array:
+    def _mean(self) -> Floats:
         """Return the decision as a new array (d, d)."""
         return assemble(*self._spectrum())
 
-    def _diagonalise(self, A: Array) -> tuple[Array, Array]:
+    def _diagonalise(self, A: Floats) -> tuple[Floats, Floats]:
         """Return the eigenvalues of a symmetric matrix A, ascending, and A <- its eigenvectors in rows.
 
         LAPACK's divide and conquer, the fastest at these sizes. It reads the lower triangle of A. NumPy adds 2
@@ -198,7 +198,7 @@ class PCALearner(Kept, Recorded, ABC):
     # ------------------------------------------------------------------ a round
 
     @property
-    def decision(self) -> Array:
+    def decision(self) -> Floats:
         """P_t, the mean of the projection that is played in this round: a read-only array (d, d) of the Fantope."""
         shown = self._shown
         if shown is None:
@@ -208,13 +208,13 @@ class PCALearner(Kept, Recorded, ABC):
         return shown
 
     @property
-    def projection(self) -> Array:
+    def projection(self) -> Floats:
         """The projection of rank k that is played in this round, drawn with mean `decision`; a new array (d, d)."""
         V = self.components
         return V.T @ V
 
     @property
-    def components(self) -> Array:
+    def components(self) -> Floats:
         """k orthonormal directions, the rows of a new (k, d) array, onto whose span `projection` projects."""
         s, V = self._spectrum()
         chosen = np.empty(self.rank, dtype=np.int64)
@@ -222,20 +222,20 @@ class PCALearner(Kept, Recorded, ABC):
         return V[chosen]
 
     @property
-    def leading(self) -> Array:
+    def leading(self) -> Floats:
         """The k directions in which `decision` is largest, orthonormal rows (k, d): nothing is drawn.
 
         In practice they lose less than a drawn subspace. The theory does not cover them.
         """
-        rows: Array = self._spectrum()[1][-self.rank :]
+        rows: Floats = self._spectrum()[1][-self.rank :]
         return rows.copy()
 
-    def mixture(self) -> list[tuple[float, Array]]:
+    def mixture(self) -> list[tuple[float, Floats]]:
         """`decision` as a mixture of at most d projections: pairs of a probability and k orthonormal rows (k, d)."""
         s, V = self._spectrum()
         return [(probability, V[chosen]) for probability, chosen in sampling.mixture(s)]
 
-    def transform(self, x: ArrayLike) -> Array:
+    def transform(self, x: ArrayLike) -> Floats:
         """Coordinates of a vector (d,), or of the rows of an array (n, d), along `leading`: (k,) or (n, k).
 
         These directions stay put between rounds; those of `components` are drawn again in each round.
@@ -352,13 +352,13 @@ class PCALearner(Kept, Recorded, ABC):
 
     # ------------------------------------------------------------------ checks, before anything changes
 
-    def _read_numbers(self, what: str, x: ArrayLike) -> Array:
+    def _read_numbers(self, what: str, x: ArrayLike) -> Floats:
         array = real_array(x)
         if array is None:
             raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {short_repr(x)}.")
         return np.asarray(array, order="C")
 
-    def _read_instance(self, x: ArrayLike) -> Array:
+    def _read_instance(self, x: ArrayLike) -> Floats:
         """A checked vector (d,) or symmetric matrix (d, d)."""
         d = self.dim
         instance = self._read_numbers("instance", x)
@@ -372,7 +372,7 @@ class PCALearner(Kept, Recorded, ABC):
             f"matrix ({d}, {d}); many rows go to partial_fit."
         )
 
-    def _read_matrix(self, X: Array) -> Array:
+    def _read_matrix(self, X: Floats) -> Floats:
         self._check_size(math.sqrt(square_norm(X.ravel())), X, "instance", "||X||_F")
         size = float(np.abs(X).max())
         skew = float(np.abs(X - X.T).max())
@@ -393,7 +393,7 @@ class PCALearner(Kept, Recorded, ABC):
                 ) from None
         return X
 
-    def _check_size(self, size: float, instance: Array, what: str, norm: str) -> None:
+    def _check_size(self, size: float, instance: Floats, what: str, norm: str) -> None:
         G = self.gradient_bound
         if size <= G * (1 + BOUND_SLACK):  # False for nan
             return
@@ -414,34 +414,34 @@ def _lapack(d: int) -> tuple[ModuleType, int, int]:
     return lapack, int(lwork), int(liwork)
 
 
-def orthonormal(V: Array) -> bool:
+def orthonormal(V: Floats) -> bool:
     """Whether the rows of a saved matrix are orthonormal."""
     return close(V @ V.T, np.eye(len(V)))
 
 
-def symmetric(A: Array, size: float) -> bool:
+def symmetric(A: Floats, size: float) -> bool:
     """Whether a saved matrix is symmetric, and no longer than `size` in the Frobenius norm."""
     return close(A, A.T, size) and bool(np.linalg.norm(A) <= size * (1 + CLOSE))
 
 
-def close(A: Array, B: Array, size: float = 1.0) -> bool:
+def close(A: Floats, B: Floats, size: float = 1.0) -> bool:
     """Whether two saved matrices with entries of this size are the same but for rounding."""
     return bool((np.abs(A - B) <= CLOSE * size).all())
 
 
-def assemble(s: Array, V: Array) -> Array:
+def assemble(s: Floats, V: Floats) -> Floats:
     """The sum of s_i v_i v_i', with s >= 0 ascending and v_i the rows of V."""
     first = s.size - np.count_nonzero(s)
     B = V[first:] * np.sqrt(s[first:])[:, None]
     return B.T @ B  # symmetric to the bit: NumPy computes one triangle
 
 
-def gram(instance: Array) -> Array:
+def gram(instance: Floats) -> Floats:
     """X of a checked instance: x x' of a vector, a matrix as it is."""
     return np.multiply.outer(instance, instance) if instance.ndim == 1 else instance
 
 
-def loss_at(P: Array, instance: Array) -> float:
+def loss_at(P: Floats, instance: Floats) -> float:
     """trace((I - P) X) of a checked instance."""
     if instance.ndim == 1:
         return float(instance @ instance - instance @ P @ instance)

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core.memory import Saved
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Past, Plan
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import MOST_COUNTED
 from thalweg._kernels.covers import COMPACT, place_marker
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import admit
-from thalweg._types import Array
-from thalweg._validate import MOST_COUNTED
 from thalweg.pca._base import PCALearner, agree
 from thalweg.pca.guarantee import step_size
 
@@ -71,7 +70,7 @@ class CoverPCA(PCALearner):
 
     anytime = True
 
-    def _steps(self, K: int) -> Array:
+    def _steps(self, K: int) -> Floats:
         """Return step sizes by level."""
         return np.array([step_size(self.dim, self.rank, self.gradient_bound, 2**level) for level in range(K)])
 
@@ -105,14 +104,14 @@ class CoverPCA(PCALearner):
         return int(np.count_nonzero(self._memory.state.born))
 
     @property
-    def born(self) -> NDArray[np.int64]:
+    def born(self) -> Ints:
         """The rounds, counted from 1, in which those alive started; short-lived ones first."""
-        born: NDArray[np.int64] = self._memory.state.born
+        born: Ints = self._memory.state.born
         return born[born > 0]
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """p_t, how much each of those alive counts in the decision."""
         state = self._memory.state
-        weights: Array = state.weights[state.born > 0]
+        weights: Floats = state.weights[state.born > 0]
         return weights

@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counter_field, feasible
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.handle import AnyHandle, Handle, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap
-from thalweg._types import Array
 from thalweg.metas.adapt_ml_prod import AdaptMLProd, AdaptMLProdSettings, AdaptMLProdState
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
@@ -125,7 +125,7 @@ class AdaptivePCA(CoverPCA):
         if s.clock[FRESH]:
             yield "eigenvectors", orthonormal(s.basis) and close(assemble(s.spectrum, s.basis), s.P)
 
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         self._refresh_spectrum(self._diagonalise_mixture)
         s = self._memory.state
         return s.spectrum, s.basis
@@ -135,11 +135,11 @@ class AdaptivePCA(CoverPCA):
         values, s.basis[...] = self._diagonalise(s.P.copy())
         cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
 
-    def _mean(self) -> Array:
-        P: Array = self._memory.state.P
+    def _mean(self) -> Floats:
+        P: Floats = self._memory.state.P
         return P.copy()  # no eigenbasis is needed for it
 
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         with self._round():
             self._add_slot()
             s, c = self._memory.state, self._memory.settings

@@ -13,11 +13,11 @@ import numpy as np
 
 from thalweg._core.memory import Fixed
 from thalweg._core.rules import counter_field
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import cap
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca.guarantee import step_size as tuned
 
@@ -91,7 +91,7 @@ class DescentPCA(PCALearner):
         far = float(np.sqrt(self.rank)) + self.step_size * self.gradient_bound
         yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)
 
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         self._refresh_spectrum(self._project)
         s = self._memory.state
         return s.spectrum, s.A
@@ -101,7 +101,7 @@ class DescentPCA(PCALearner):
         values, s.A[...] = self._diagonalise(s.A.copy())
         cap(values, self.rank, s.spectrum)
 
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         with self._round():
             P = self.decision
             np.add(P, self.step_size * gram(instance), out=self._memory.state.A)  # (1), projected when it is asked for

@@ -27,7 +27,9 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counter_field, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Past, Plan, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import wrong
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.handle import AnyHandle, bind, parts
@@ -35,8 +37,6 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap, pack, pack_vector, thin, unpack
 from thalweg._kernels.vectors import copy
-from thalweg._types import Array
-from thalweg._validate import wrong
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
 from thalweg.errors import InputError
@@ -286,13 +286,13 @@ class EfficientPCA(CoverPCA):
 
     # ------------------------------------------------------------------ a round
 
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         s = self._memory.state
         if not s.clock[FRESH]:
             take_decomposition(self._memory.handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
         return s.spectrum, s.A
 
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         self._spectrum()
         self._shown = None  # before the state moves, which it does in one kernel: nothing comes between
         if not self._full:
@@ -301,7 +301,7 @@ class EfficientPCA(CoverPCA):
             self._add_slot()
             return self._play(instance)
 
-    def _play(self, instance: Array) -> float:
+    def _play(self, instance: Floats) -> float:
         memory = self._memory
         if instance.ndim == 1:
             trace = float(instance.dot(instance))

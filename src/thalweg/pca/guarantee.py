@@ -17,7 +17,7 @@ from m + 1, where experts of 1, 2, 4, .. rounds follow. The least over these cho
 
 import math
 
-from thalweg._validate import check_count
+from thalweg._core.validate import check_count
 from thalweg.errors import InputError
 from thalweg.theorems import bounds
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_count
 from thalweg.errors import InputError
 
 __all__ = ["Subspace", "SubspaceRegret", "best_subspace", "dyadic_regret"]
@@ -21,7 +21,7 @@ __all__ = ["Subspace", "SubspaceRegret", "best_subspace", "dyadic_regret"]
 class Subspace:
     """A subspace and its loss: `components` (k, d), orthonormal rows, and `loss`."""
 
-    components: Array
+    components: Floats
     loss: float
 
 

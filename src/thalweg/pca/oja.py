@@ -12,9 +12,9 @@ import numpy as np
 
 from thalweg._core.memory import Fixed
 from thalweg._core.rules import counter_field
-from thalweg._core.state import Floats, Ints, Past, Plan, field
-from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_positive
 from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field
 
 __all__ = ["OjaPCA", "OjaPCAState"]
@@ -77,10 +77,10 @@ class OjaPCA(PCALearner):
         yield from agree(s, self.rank)
         yield "basis", orthonormal(s.W.T)
 
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         return np.ones(self.rank), self._memory.state.W.T
 
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         with self._round():
             P, W = self.decision, self._memory.state.W
             moved = np.outer(instance, instance @ W) if instance.ndim == 1 else gram(instance) @ W

@@ -6,22 +6,21 @@ loss is linear in the projection, its mean is the loss of the mean matrix.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_array, check_number, short_repr, wrong
 from thalweg._kernels import pca as kernels
-from thalweg._types import Array
-from thalweg._validate import check_array, check_number, short_repr, wrong
 from thalweg.errors import InputError
 
 __all__ = ["mixture", "systematic"]
 
-Indices = NDArray[np.int64]
 
 EIGENVALUE_ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
 NOTHING_LEFT = 1e-12  # less than this is left of a decomposition only by rounding
 
 
-def systematic(sigma: ArrayLike, u: float) -> Indices:
+def systematic(sigma: ArrayLike, u: float) -> Ints:
     r"""Choose i where a point of u, u + 1, u + 2, ... falls into its stretch of the line, from c_{i-1} to c_i.
 
     .. math:: i \in B \iff \lceil c_i - u \rceil - \lceil c_{i-1} - u \rceil = 1, \quad c_i = s_1 + \dots + s_i
@@ -53,7 +52,7 @@ def systematic(sigma: ArrayLike, u: float) -> Indices:
     return chosen
 
 
-def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
+def mixture(sigma: ArrayLike) -> list[tuple[float, Ints]]:
     """Write s as a mixture of at most d sets of k indices (Warmuth and Kuzmin, JMLR 2008, Algorithm 2).
 
     Take the k largest; give their set the largest weight that leaves a mixture; repeat. O(d^2 log d).
@@ -80,7 +79,7 @@ def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
     """
     s, k = _read("mixture", sigma)
     left = 1.0  # of the weight; the entries of s always sum to k times it, and none exceeds it
-    parts: list[tuple[float, Indices]] = []
+    parts: list[tuple[float, Ints]] = []
     while left > NOTHING_LEFT and len(parts) < s.size:
         order = np.argsort(-s, kind="stable")
         chosen, others = order[:k], order[k:]
@@ -97,7 +96,7 @@ def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
     return [(weight / total, chosen) for weight, chosen in parts]
 
 
-def _read(owner: str, sigma: ArrayLike) -> tuple[Array, int]:
+def _read(owner: str, sigma: ArrayLike) -> tuple[Floats, int]:
     """Eigenvalues of a matrix of the Fantope, as a new array within [0, 1], and their sum."""
     s = check_array(owner, "sigma", sigma, ndim=1)
     k = round(float(s.sum()))

@@ -20,10 +20,10 @@ import numpy as np
 
 from thalweg._core.memory import Fixed
 from thalweg._core.rules import counter_field, shares, within_bounds
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.state import Past, Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import FRESH
-from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
 
 __all__ = ["WeightedState", "YuanLamperskiPCA"]
@@ -103,7 +103,7 @@ class YuanLamperskiPCA(PCALearner):
         else:
             yield "decision", symmetric(s.A, math.sqrt(self.dim) * (self.rate - math.log(least)))
 
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> tuple[Floats, Floats]:
         self._refresh_spectrum(self._project)
         s = self._memory.state
         return np.clip(1 - (self.dim - self.rank) * s.weights, 0.0, 1.0), s.A
@@ -116,7 +116,7 @@ class YuanLamperskiPCA(PCALearner):
         w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
         s.weights[:] = capped(w, 1 / (self.dim - self.rank))  # (3)
 
-    def _learn(self, instance: Array) -> float:
+    def _learn(self, instance: Floats) -> float:
         with self._round():
             P, s = self.decision, self._memory.state
             scaled = self.rate / self.gradient_bound * gram(instance)
@@ -125,7 +125,7 @@ class YuanLamperskiPCA(PCALearner):
         return loss_at(P, instance)
 
 
-def capped(w: Array, cap: float) -> Array:
+def capped(w: Floats, cap: float) -> Floats:
     """The fewest largest entries set to `cap`, the others scaled by one factor to keep the sum of 1; w descends.
 
     The others are scaled up, so one more may exceed the cap: then it is set to it too.
@@ -137,5 +137,5 @@ def capped(w: Array, cap: float) -> Array:
             break
     out = factor * w
     out[:i] = cap
-    bounded: Array = np.minimum(out, cap)
+    bounded: Floats = np.minimum(out, cap)
     return bounded

@@ -10,8 +10,8 @@ from typing import NoReturn, Self, SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array
 from thalweg.errors import InputError
 from thalweg.losses._base import Loss
 
@@ -52,7 +52,7 @@ class Problem(ABC):
     def _part(self, rounds: slice) -> Self:
         """The problem of those rounds."""
 
-    def losses_of(self, decisions: ArrayLike) -> Array:
+    def losses_of(self, decisions: ArrayLike) -> Floats:
         """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
         name = type(self).__name__
         if self.horizon is None:

@@ -8,8 +8,16 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_callable, check_count, check_items, check_shape, real_array, real_number, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import (
+    check_callable,
+    check_count,
+    check_items,
+    check_shape,
+    real_array,
+    real_number,
+    short_repr,
+)
 from thalweg.errors import InputError
 from thalweg.losses._base import Loss
 from thalweg.problems._base import Problem
@@ -55,8 +63,8 @@ class FromFunctions(Problem):
 
     def __init__(
         self,
-        value: Callable[[int, Array], float],
-        gradient: Callable[[int, Array], ArrayLike],
+        value: Callable[[int, Floats], float],
+        gradient: Callable[[int, Floats], ArrayLike],
         shape: int | tuple[int, ...],
         horizon: int | None = None,
     ) -> None:
@@ -90,8 +98,8 @@ class FromFunctions(Problem):
 class _FunctionLoss:
     """Round t of `FromFunctions`."""
 
-    _value: Callable[[int, Array], float]
-    _gradient: Callable[[int, Array], ArrayLike]
+    _value: Callable[[int, Floats], float]
+    _gradient: Callable[[int, Floats], ArrayLike]
     shape: tuple[int, ...]
     _t: int
 
@@ -103,7 +111,7 @@ class _FunctionLoss:
             raise self._unfit("value", f"a number. Got {short_repr(answer)}")
         return value
 
-    def gradient(self, x: ArrayLike) -> Array:
+    def gradient(self, x: ArrayLike) -> Floats:
         """The gradient of f_t at x."""
         answer = self._call("gradient", self._gradient, x)
         array = real_array(answer)
@@ -114,7 +122,7 @@ class _FunctionLoss:
             raise self._unfit("gradient", f"{expected}. Got shape {array.shape}")
         return np.array(array)
 
-    def _call(self, name: str, function: Callable[[int, Array], T], x: ArrayLike) -> T:
+    def _call(self, name: str, function: Callable[[int, Floats], T], x: ArrayLike) -> T:
         point = real_array(x)
         if point is None:
             raise InputError(f"FromFunctions: a decision must be an array of real numbers. Got {short_repr(x)}.")

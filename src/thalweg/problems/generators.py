@@ -12,10 +12,8 @@ however many stages there are and however long the steps.
 
 import numpy as np
 
-from thalweg._kernels import projections
-from thalweg._kernels.walks import walk
-from thalweg._types import Array
-from thalweg._validate import (
+from thalweg._core.types import Floats
+from thalweg._core.validate import (
     check_count,
     check_entries,
     check_nonnegative,
@@ -24,6 +22,8 @@ from thalweg._validate import (
     check_rng,
     wrong,
 )
+from thalweg._kernels import projections
+from thalweg._kernels.walks import walk
 from thalweg.domains._base import Domain, read_domain
 from thalweg.domains.ellipsoid import Ellipsoid
 from thalweg.errors import InputError
@@ -178,7 +178,7 @@ def gradual(
 
 def _data(
     owner: str, domain: Domain, horizon: int, rng: object, feature_radius: float | None, noise: float
-) -> tuple[int, Array, Array, np.random.Generator]:
+) -> tuple[int, Floats, Floats, np.random.Generator]:
     """Check the common arguments; draw features and noise."""
     if not np.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a bounded set.")
@@ -191,23 +191,23 @@ def _data(
     return T, lengths * _directions(generator, T, domain.dim), width * generator.random(T), generator
 
 
-def _regression(domain: Domain, features: Array, models: Array, errors: Array) -> LinearRegression:
+def _regression(domain: Domain, features: Floats, models: Floats, errors: Floats) -> LinearRegression:
     """The regression with labels <x_t, w*_t> + eps_t."""
     labels = np.einsum("td,td->t", features, models) + errors
     return LinearRegression(features.reshape(-1, *domain.shape), labels, comparators=models)
 
 
-def _directions(rng: np.random.Generator, count: int, dim: int) -> Array:
+def _directions(rng: np.random.Generator, count: int, dim: int) -> Floats:
     """Uniform points of the unit sphere, one a row."""
     rows = rng.standard_normal((count, dim))
-    unit: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
-def _point(domain: Domain, rng: np.random.Generator) -> Array:
+def _point(domain: Domain, rng: np.random.Generator) -> Floats:
     """A random point of the domain, flat (see the notes of `piecewise_stationary`)."""
     direction = _directions(rng, 1, domain.dim).reshape(domain.shape)
     edge = domain.project(domain.center + domain.radius * direction)
     middle = domain.project(domain.center)
-    point: Array = (middle + rng.random() ** (1 / domain.dim) * (edge - middle)).ravel()
+    point: Floats = (middle + rng.random() ** (1 / domain.dim) * (edge - middle)).ravel()
     return point

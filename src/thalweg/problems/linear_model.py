@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_choice
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_choice
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses._base import KINDS, PredictionLoss, predictions
@@ -66,9 +66,9 @@ class LinearModel(Problem):
     array([0.   , 1.875])
     """
 
-    features: Array
-    labels: Array
-    comparators: Array | None
+    features: Floats
+    labels: Floats
+    comparators: Floats | None
     loss: str
     parameter: float
 
@@ -109,7 +109,7 @@ class LinearModel(Problem):
         if comparators is not None:
             self.comparators = check_array(owner, "comparators", self._flat(comparators), shape=self.features.shape)
 
-    def _flat(self, points: ArrayLike) -> Array:
+    def _flat(self, points: ArrayLike) -> Floats:
         """Decisions of all rounds with each one flattened, if they came in the shape of a decision."""
         array = check_array(type(self).__name__, "comparators", points)
         return array.reshape(self.features.shape) if array.shape == (self.horizon, *self.shape) else array
@@ -172,7 +172,7 @@ class LinearModel(Problem):
         """
         return float(self._lengths(domain, self._norms(domain)).max())
 
-    def _lengths(self, domain: Domain, norms: Array) -> Array:
+    def _lengths(self, domain: Domain, norms: Floats) -> Floats:
         """The largest |phi'| of every round on the domain, times `norms`."""
         steepest = np.maximum(*(np.abs(self._slopes(z)) for z in self._range(domain)))
         return np.multiply(norms, steepest, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
@@ -181,7 +181,7 @@ class LinearModel(Problem):
         """At least f_t(w) for every round and every w of the domain (see `thalweg.losses`)."""
         return max(float(self._values(z).max()) for z in self._range(domain))
 
-    def losses_of(self, decisions: ArrayLike) -> Array:
+    def losses_of(self, decisions: ArrayLike) -> Floats:
         """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
         w = check_array(type(self).__name__, "decisions", decisions)
         if w.shape == self.shape:
@@ -194,31 +194,31 @@ class LinearModel(Problem):
             )
         return self._values(np.einsum("td,td->t", self.features, w))
 
-    def _values(self, z: Array) -> Array:
+    def _values(self, z: Floats) -> Floats:
         """phi(z_t, b_t) of every round."""
         out = np.empty(len(self))
         each(self.phi.value, z, self.labels, self.parameter, out)
         return out
 
-    def _slopes(self, z: Array) -> Array:
+    def _slopes(self, z: Floats) -> Floats:
         """The slope of phi at z_t, b_t of every round."""
         out = np.empty(len(self))
         each(self.phi.slope, z, self.labels, self.parameter, out)
         return out
 
-    def _steepness(self, domain: Domain) -> Array:
+    def _steepness(self, domain: Domain) -> Floats:
         """The largest |phi'| there is; where slopes have no bound, the one at the centre of the domain."""
         ends = np.full(len(self), np.inf)
         largest = np.maximum(np.abs(self._slopes(-ends)), np.abs(self._slopes(ends)))
         middle = np.abs(self._slopes(self.features @ domain.center.ravel()))
         return np.where(np.isfinite(largest), largest, np.where(np.isfinite(middle), middle, 1.0))
 
-    def _norms(self, domain: Domain) -> Array:
+    def _norms(self, domain: Domain) -> Floats:
         """The length of a_t in the directions of the domain, of every round."""
-        norms: Array = np.linalg.norm(self._fit(domain)._directions(self.features), axis=1)
+        norms: Floats = np.linalg.norm(self._fit(domain)._directions(self.features), axis=1)
         return norms
 
-    def _range(self, domain: Domain) -> tuple[Array, Array]:
+    def _range(self, domain: Domain) -> tuple[Floats, Floats]:
         """The smallest and largest <a_t, w> of every round over the domain, or over a larger set."""
         return predictions(self.features, self._fit(domain), self._kind.barrier)
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array
 from thalweg.errors import InputError
 from thalweg.problems.linear_model import LinearModel
 
@@ -106,12 +106,12 @@ class LinearLosses(LinearModel):
         self._read(costs, offsets, comparators, {}, names=("costs", "offsets"))
 
     @property
-    def costs(self) -> Array:
+    def costs(self) -> Floats:
         """g_t, one flat row a round."""
         return self.features
 
     @property
-    def offsets(self) -> Array:
+    def offsets(self) -> Floats:
         """o_t."""
         return self.labels
 
@@ -213,6 +213,6 @@ class Portfolio(LinearModel):
         self._read(relatives, np.zeros(relatives.shape[:1]), comparators, {}, names=("returns", "labels"))
 
     @property
-    def returns(self) -> Array:
+    def returns(self) -> Floats:
         """r_t, one flat row a round."""
         return self.features

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from thalweg._extras import new_figure
-from thalweg._validate import short_repr
+from thalweg._core.extras import new_figure
+from thalweg._core.validate import short_repr
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:

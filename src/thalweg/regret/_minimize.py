@@ -13,21 +13,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["minimize"]
 
-Objective = Callable[[Array], tuple[float, Array]]
+Objective = Callable[[Floats], tuple[float, Floats]]
 
 HALVINGS = 60  # of a step in one iteration: beyond that F is not a finite convex function
 SUM_ROUNDING = 8 * np.finfo(np.float64).eps  # rounding error of a sum, relative to its size
 
 
 def minimize(
-    objective: Objective, domain: Domain, start: Array, *, tol: float, steps: int, enough: float = 0.0
-) -> tuple[Array, float, float]:
+    objective: Objective, domain: Domain, start: Floats, *, tol: float, steps: int, enough: float = 0.0
+) -> tuple[Floats, float, float]:
     """The minimiser of a convex function on a set, by accelerated projected gradients (Nesterov) with restarts.
 
     `objective` maps a flat point to a value and a flat gradient. `start` is flat; the centre is taken where the
@@ -37,7 +37,7 @@ def minimize(
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
     slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # error of an inexact projection, over L
 
-    def reach(g: Array, x: Array) -> float:
+    def reach(g: Floats, x: Floats) -> float:
         """max over the ball of <g, x - u>."""
         return float(g @ (x - c) + R * np.linalg.norm(g))
 

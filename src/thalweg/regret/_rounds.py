@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded
@@ -51,12 +51,12 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     return int(start), int(last)
 
 
-def digest(losses: Array) -> str:
+def digest(losses: Floats) -> str:
     """Return a digest that tells the losses of one run from those of another."""
     return hashlib.sha256(np.ascontiguousarray(losses).tobytes()).hexdigest()[:16]
 
 
-def gradients_at(problem: Problem, decisions: Array) -> Array:
+def gradients_at(problem: Problem, decisions: Floats) -> Floats:
     """grad f_t(w_t) of every round, flat rows."""
     T = len(problem)
     rows = decisions.reshape(T, -1)
@@ -77,7 +77,7 @@ def total(problem: Problem, smoothing: float = 0.0) -> Objective:
         shape = problem.shape
         losses = list(problem)
 
-        def by_round(x: Array) -> tuple[float, Array]:
+        def by_round(x: Floats) -> tuple[float, Floats]:
             point = x.reshape(shape)
             value, gradient = float(sum(float(f.value(point)) for f in losses)), np.zeros(x.size)
             if np.isfinite(value):  # no gradient where a loss is infinite
@@ -89,7 +89,7 @@ def total(problem: Problem, smoothing: float = 0.0) -> Objective:
     a, b, phi, par = problem.features, problem.labels, problem.phi, problem.parameter
     slopes = np.empty(len(problem))
 
-    def at_once(x: Array) -> tuple[float, Array]:
+    def at_once(x: Floats) -> tuple[float, Floats]:
         z = a @ x
         if smoothing > 0:
             each_prox(phi.prox_slope, z, b, par, smoothing, slopes)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.html import row_table
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_items, short_repr, wrong
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_items, short_repr, wrong
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
@@ -263,13 +263,13 @@ def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
     return {"given": comparator_of("certify", problem, given)}
 
 
-def _squares(learner: Learner, problem: Problem, decisions: Array | None) -> Array:
+def _squares(learner: Learner, problem: Problem, decisions: Floats | None) -> Floats:
     """Return ||grad f_t(x_t)||^2 as seen by the learner in every round: measured if decisions are known, else G^2."""
     if decisions is not None:
         gradients = gradients_at(problem, decisions)
         if learner.flattens:
             gradients = learner.domain._directions(gradients)
-        squares: Array = np.einsum("td,td->t", gradients, gradients)
+        squares: Floats = np.einsum("td,td->t", gradients, gradients)
         return squares
     if learner.gradient_bound is None:
         raise InputError(
@@ -283,9 +283,9 @@ def _assumptions(
     learner: Any,
     theorem: Theorem,
     problem: Problem,
-    decisions: Array | None,
-    paid: Array,
-    squares: Array,
+    decisions: Floats | None,
+    paid: Floats,
+    squares: Floats,
     moving: Mapping[str, Comparator],
     floor: float | None,
     lowest: _Low,
@@ -330,7 +330,7 @@ def _above(floor: float, lowest: _Low, largest: float) -> Assumption:
     return Assumption(f"losses >= {floor:g}", held, f"least {lowest.loss:.4g}" + ("" if held else f", {lowest.where}"))
 
 
-def _outside(learner: Any, problem: Problem, decisions: Array | None, paid: Array, squares: Array) -> Assumption:
+def _outside(learner: Any, problem: Problem, decisions: Floats | None, paid: Floats, squares: Floats) -> Assumption:
     """Check ||grad f(x)||^2 <= 2 L f(x) at the decisions; it follows from f >= 0 at x - grad f(x)/L, in X or not."""
     name = "losses >= 0 outside the domain too"
     if isinstance(problem, LinearModel) and problem.nonnegative:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_positive
 from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
-from thalweg._validate import check_array, check_positive
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.problems._base import Problem
@@ -45,8 +45,8 @@ class Comparator:
         The cost of a unit of path length in the objective.
     """
 
-    decisions: Array
-    losses: Array
+    decisions: Floats
+    losses: Floats
     gap: float
     price: float = 0.0
 
@@ -167,7 +167,7 @@ class ProximalRounds:
             positive = sizes[sizes > 0]
             self.curvature = np.maximum(sizes, positive.mean() if positive.size else 1.0)
 
-    def proximal(self, Q: Array, V: Array, rho: Array) -> tuple[Array, Array]:
+    def proximal(self, Q: Floats, V: Floats, rho: Floats) -> tuple[Floats, Floats]:
         """z_t = argmin over X of f_t(z) + <q_t, z> + rho_t/2 ||z - v_t||^2, and a lower bound on min f_t + <q_t, .>."""
         T, X = len(self.problem), self.domain
         Z, lower = np.empty_like(V), np.empty(T)
@@ -183,7 +183,7 @@ class ProximalRounds:
         for t in range(T):
             f = total(FromLosses([self.problem[t]], shape=X.shape))
 
-            def objective(z: Array, f=f, t=t) -> tuple[float, Array]:  # type: ignore[no-untyped-def]
+            def objective(z: Floats, f=f, t=t) -> tuple[float, Floats]:  # type: ignore[no-untyped-def]
                 value, gradient = f(z)
                 away = z - V[t]
                 return value + Q[t] @ z + rho[t] / 2 * away @ away, gradient + Q[t] + rho[t] * away
@@ -194,7 +194,7 @@ class ProximalRounds:
             lower[t] = value - rho[t] / 2 * away @ away - gap + rho[t] * (away @ (c - Z[t]) - R * np.linalg.norm(away))
         return Z, lower
 
-    def minimise(self, Q: Array, V: Array) -> tuple[Array, Array]:
+    def minimise(self, Q: Floats, V: Floats) -> tuple[Floats, Floats]:
         """Minimisers of f_t + <q_t, .> on X near v_t, and lower bounds: proximal steps with ever smaller weights."""
         best = np.full(len(V), -np.inf)
         steps = SMALLER if self.compiled else SMALLER[[3, 6, 9]]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._interrupts import interrupts
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_count, short_repr
+from thalweg._core.interrupts import interrupts
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_count, short_repr
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.cover import Cover
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CoverExpert", "CoverRecord", "cover", "record_cover"]
 
-Rounds = NDArray[np.int64]
 
 MOMENTS = 400  # about as many are recorded of a cover
 LOOKS = 16  # times as often the recorder looks for newborn experts
@@ -75,13 +73,13 @@ class CoverRecord:
     run: Run
     name: str
     kind: str
-    markers: Rounds
-    moments: Rounds
-    born: Rounds
-    weights: Array
+    markers: Ints
+    moments: Ints
+    born: Ints
+    weights: Floats
 
     @property
-    def losses(self) -> Array:
+    def losses(self) -> Floats:
         """f_t(x_t)."""
         return self.run.losses
 
@@ -90,7 +88,7 @@ class CoverRecord:
         """K, how many levels the cover has."""
         return self.markers.size.bit_length()
 
-    def lives(self, level: int) -> tuple[Rounds, Rounds, Rounds]:
+    def lives(self, level: int) -> tuple[Ints, Ints, Ints]:
         """The experts of a level: markers, first rounds, and rounds that are no longer theirs."""
         m, length = self.markers.size, 2**level
         born = np.arange(length, m + 1, 2 * length if self.kind == "compact" else length)
@@ -277,14 +275,14 @@ def _read_markers(ensemble: Cover, markers: list[int], m: int) -> None:
         markers += ensemble.markers[len(markers) - m :]
 
 
-def _levels(born: Rounds, kind: str) -> Rounds:
+def _levels(born: Ints, kind: str) -> Ints:
     """The levels of the living experts, which come by level."""
     if kind == "geometric":
         return np.arange(born.size)  # one of every level
     return np.array([(int(i) & -int(i)).bit_length() - 1 for i in born], dtype=np.int64)
 
 
-def _row(record: CoverRecord, k: int) -> tuple[Array, Array]:
+def _row(record: CoverRecord, k: int) -> tuple[Floats, Floats]:
     """Level k as cells along time: edges, and weights that are masked where no expert lives (nan: never looked at)."""
     moments, T = record.moments, record.run.rounds
     born, starts, stops = record.lives(k)
@@ -311,7 +309,7 @@ def _row(record: CoverRecord, k: int) -> tuple[Array, Array]:
     return np.array(edges_, dtype=np.float64), np.ma.MaskedArray(values, masked)
 
 
-def _name_markers(ax: Axes, markers: Rounds, T: int) -> None:
+def _name_markers(ax: Axes, markers: Ints, T: int) -> None:
     """Names above the picture: experts that live long first, and only where there is room."""
     from matplotlib.collections import LineCollection
 

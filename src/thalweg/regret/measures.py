@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._core.html import fact_table, row_table
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, check_positive, short_repr, wrong
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import check_array, check_count, check_items, check_positive, short_repr, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -296,18 +296,18 @@ class WindowSums:
     They are put together from sums over 1, 2, 4, ... terms, so no window holds the rounding of terms outside of it.
     """
 
-    def __init__(self, terms: Array) -> None:
+    def __init__(self, terms: Floats) -> None:
         self.levels = self._doubled(terms)
         self.sizes = self.levels if (terms >= 0).all() else self._doubled(np.abs(terms))
 
     @staticmethod
-    def _doubled(terms: Array) -> list[Array]:
+    def _doubled(terms: Floats) -> list[Floats]:
         levels = [terms]
         while 2 * (half := 1 << (len(levels) - 1)) <= terms.size:
             levels.append(levels[-1][:-half] + levels[-1][half:])
         return levels
 
-    def of(self, starts: NDArray[np.int64], length: int) -> tuple[Array, Array]:
+    def of(self, starts: Ints, length: int) -> tuple[Floats, Floats]:
         """Of the terms of every window [start, start + length)."""
         total, size, at = np.zeros(starts.size), np.zeros(starts.size), starts
         for k in range(length.bit_length()):
@@ -321,10 +321,10 @@ class WindowSums:
 def _worst(
     tau: int,
     regret: Callable[[int, int, int], float],
-    regrets: Array,
-    errors: Array,
-    gaps: Array,
-    starts: NDArray[np.int64],
+    regrets: Floats,
+    errors: Floats,
+    gaps: Floats,
+    starts: Ints,
     exact: bool,
 ) -> WorstInterval:
     """The interval whose regret is largest for certain, with `regret` as its definition says.
@@ -339,7 +339,7 @@ def _worst(
     return WorstInterval(tau, value, gap, start, start + tau, starts.size, exact)
 
 
-def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bool]:
+def _starts(T: int, tau: int, stride: int | None) -> tuple[Ints, bool]:
     """Where the intervals of a length start, and whether these are all of them."""
     step = tau if stride is None else stride
     starts = np.arange(0, T - tau + 1, step)
@@ -363,7 +363,7 @@ def _lengths(owner: str, T: int, lengths: str | Sequence[int]) -> list[int]:
 # ----------------------------------------------------------------------------------------------------------- inputs
 
 
-def played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | None) -> tuple[Array, Problem]:
+def played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | None) -> tuple[Floats, Problem]:
     """The losses paid, and the problem cut to the rounds that were played."""
     paid = run.losses if isinstance(run, Run) else check_array(owner, "run", run, ndim=1)
     if domain is not None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from thalweg._progress import progress_bar
-from thalweg._types import Array
-from thalweg._validate import check_count, check_nonnegative, check_positive
+from thalweg._core.progress import progress_bar
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_nonnegative, check_positive
 from thalweg.domains._base import Domain
 from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
@@ -140,7 +140,7 @@ class _Path:
         gap = max(0.0, self.objective - self.bound)
         return Comparator(self.best.decisions, self.best.losses, gap, self.amount if self.priced else 0.0)
 
-    def _shrink(self, moves: Array, sigma: float) -> Array:
+    def _shrink(self, moves: Floats, sigma: float) -> Floats:
         """The proximal step of the price, or the projection onto the budget: shorten every move."""
         norms = np.linalg.norm(moves, axis=1)
         if self.priced:
@@ -149,10 +149,10 @@ class _Path:
             kept = Simplex(norms.size, total=self.amount)._project_flat(norms)
         else:
             kept = norms
-        ratios: Array = np.divide(kept, norms, out=np.zeros_like(norms), where=norms > 0)
+        ratios: Floats = np.divide(kept, norms, out=np.zeros_like(norms), where=norms > 0)
         return moves * ratios[:, None]
 
-    def _offer(self, z: Array, moves: Array) -> None:
+    def _offer(self, z: Floats, moves: Floats) -> None:
         """Two paths to choose from: z itself, and its mean on every stretch where nothing moves."""
         starts = np.r_[0, 1 + np.flatnonzero(moves.any(axis=1))]
         lengths = np.diff(np.r_[starts, len(z)])
@@ -169,7 +169,7 @@ class _Path:
                 decisions = path.reshape(len(z), *self.domain.shape).copy()
                 self.best, self.objective = Comparator(decisions, losses, 0.0), objective
 
-    def _bound(self, p: Array, z: Array) -> None:
+    def _bound(self, p: Floats, z: Floats) -> None:
         """The lower bound from multipliers of the moves."""
         norms = np.linalg.norm(p, axis=1)
         if self.priced:
@@ -179,23 +179,23 @@ class _Path:
         self.bound = max(self.bound, bound)
 
 
-def _fold(p: Array) -> Array:
+def _fold(p: Floats) -> Floats:
     """The transpose of taking differences: row t is p_{t-1} - p_t."""
     return -np.diff(p, axis=0, prepend=0.0, append=0.0)
 
 
-def _factor(T: int, rho: float, sigma: float) -> Array:
+def _factor(T: int, rho: float, sigma: float) -> Floats:
     """The Cholesky factor of rho I + sigma D'D, D the differences: tridiagonal."""
     from scipy.linalg import cholesky_banded
 
     bands = np.full((2, T), -sigma)
     bands[1] = rho + 2 * sigma
     bands[1, [0, -1]] = rho + sigma
-    factor: Array = cholesky_banded(bands, check_finite=False)
+    factor: Floats = cholesky_banded(bands, check_finite=False)
     return factor
 
 
-def _balance(violation: Array, change: Array) -> float:
+def _balance(violation: Floats, change: Floats) -> float:
     """Weigh a constraint more that is violated more than its side moves, and the other way round."""
     apart, moved = np.linalg.norm(violation), np.linalg.norm(change)
     return 2.0 if apart > 5 * moved else 0.5 if moved > 5 * apart else 1.0

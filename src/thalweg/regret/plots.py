@@ -15,10 +15,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_flag, check_items, check_text, real_number, short_repr
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import (
+    check_array,
+    check_count,
+    check_flag,
+    check_items,
+    check_text,
+    real_number,
+    short_repr,
+)
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems._base import Problem
@@ -40,7 +48,6 @@ __all__ = [
     "regret_over_time",
 ]
 
-Rounds = NDArray[np.int64]
 
 FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
@@ -265,7 +272,7 @@ def regret_by_length(
     return ax
 
 
-def _tables(owner: str, parameter: str, given: object) -> dict[str, Array]:
+def _tables(owner: str, parameter: str, given: object) -> dict[str, Floats]:
     """Losses by name, a row a run."""
     if not isinstance(given, Mapping):
         raise InputError(
@@ -275,7 +282,7 @@ def _tables(owner: str, parameter: str, given: object) -> dict[str, Array]:
     return {str(name): _table(owner, f"{parameter}[{name!r}]", value) for name, value in given.items()}
 
 
-def _table(owner: str, parameter: str, value: object) -> Array:
+def _table(owner: str, parameter: str, value: object) -> Floats:
     losses = getattr(value, "losses", value)
     if isinstance(losses, list | tuple) and any(hasattr(one, "losses") or np.ndim(one) for one in losses):
         rows = [check_array(owner, parameter, getattr(one, "losses", one), ndim=1) for one in losses]
@@ -291,7 +298,7 @@ def _table(owner: str, parameter: str, value: object) -> Array:
     return table
 
 
-def _bound(owner: str, bound: object, t: Rounds) -> Array:
+def _bound(owner: str, bound: object, t: Ints) -> Floats:
     """The bound after t rounds, for all t."""
     if callable(bound):
         bound = [float(bound(int(s))) for s in t]
@@ -299,7 +306,7 @@ def _bound(owner: str, bound: object, t: Rounds) -> Array:
     return np.full(t.size, values) if values.ndim == 0 else check_array(owner, "bound", values, (t.size,), finite=False)
 
 
-def _bounds_by_length(owner: str, bound: object) -> tuple[Array, Array, Array]:
+def _bounds_by_length(owner: str, bound: object) -> tuple[Floats, Floats, Floats]:
     """Lengths, and the smallest and the largest bound of each."""
     if isinstance(bound, Mapping):
         pairs: Iterable[tuple[object, object]] = bound.items()

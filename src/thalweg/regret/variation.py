@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 from thalweg.domains._base import Domain
 from thalweg.problems._base import Problem
 from thalweg.problems.linear_model import LinearModel
@@ -70,9 +70,9 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
     return Between(low, max(low, float((high**2).sum())))
 
 
-def _spectral(a: Array, b: Array) -> Array:
+def _spectral(a: Floats, b: Floats) -> Floats:
     """The operator norm of aa' - bb' for each pair of rows: the larger eigenvalue of a matrix of rank 2."""
     p, q, m = (np.einsum("td,td->t", x, y) for x, y in ((a, a), (b, b), (a, b)))
     root = np.sqrt(np.maximum((p + q) ** 2 / 4 - m**2, 0.0))
-    size: Array = np.abs(p - q) / 2 + root
+    size: Floats = np.abs(p - q) / 2 + root
     return size

@@ -13,10 +13,10 @@ window by window (`thalweg.regret._minimize`).
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
 from thalweg.domains._base import Domain
 from thalweg.problems._base import Problem
 from thalweg.problems.linear_model import LinearModel
@@ -26,7 +26,6 @@ from thalweg.regret._rounds import total
 
 __all__ = ["Windows"]
 
-Counts = NDArray[np.int64]
 
 STRETCH = 512  # windows between two looks at the progress bar and Ctrl-C
 COMPILED_STEPS, STEPS = 20_000, 4_000
@@ -44,7 +43,7 @@ class Windows:
             hindsight.add_blocks(problem.features, problem.labels, nodes)
             self._sums = hindsight.Sums(problem.features, problem.labels, nodes)
 
-    def fit(self, start: int, stop: int) -> tuple[Array, float, float]:
+    def fit(self, start: int, stop: int) -> tuple[Floats, float, float]:
         """The best fixed decision of rounds start..stop-1 (flat), its loss, and a bound on its gap."""
         if self._sums is not None:
             points, losses, gaps, _ = self._run(np.array([start]), np.array([stop]))
@@ -55,7 +54,7 @@ class Windows:
             return self._fit_kinked(part, start_point)
         return minimize(total(part), self.domain, start_point, tol=self.tol, steps=STEPS)
 
-    def _fit_kinked(self, part: LinearModel, x: Array) -> tuple[Array, float, float]:
+    def _fit_kinked(self, part: LinearModel, x: Floats) -> tuple[Floats, float, float]:
         """Losses with kinks: smoothed ever less, each solution the start of the next; all lower bounds hold."""
         true = total(part)
         best, f_best = x, np.inf
@@ -77,7 +76,7 @@ class Windows:
                 break
         return best, f_best, max(f_best - bound, 0.0)
 
-    def fits(self, starts: Counts, stops: Counts, tick: Callable[[int], object]) -> tuple[Array, Array, Array, Array]:
+    def fits(self, starts: Ints, stops: Ints, tick: Callable[[int], object]) -> tuple[Floats, Floats, Floats, Floats]:
         """The best fixed decisions of many windows: a row each, its loss, a bound on its gap, the rounding error.
 
         The loss is known up to the rounding, either way.
@@ -95,7 +94,7 @@ class Windows:
         points, losses, gaps, rounding = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return points, losses, gaps, rounding
 
-    def _run(self, starts: Counts, stops: Counts) -> tuple[Array, Array, Array, Array]:
+    def _run(self, starts: Ints, stops: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         assert self._sums is not None
         X, n = self.domain, starts.size
         found = hindsight.Fits(np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n))

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.types import Floats
 from thalweg._kernels.projections import PYTHON
-from thalweg._types import Array
 from thalweg.algorithms.ogd import OGD
 from thalweg.domains._base import Domain
 from thalweg.play import Run, play
@@ -165,7 +165,7 @@ def witnesses(run: Run | ArrayLike, problem: Problem, domain: Domain) -> Witness
     return Witnesses(float(paid.sum()), tuple(rows), float(np.abs(at_center).sum()), moved, paid.size)
 
 
-def _descent(problem: Problem, domain: Domain, center: Array) -> Witness:
+def _descent(problem: Problem, domain: Domain, center: Floats) -> Witness:
     """Gradient descent with the best of a few steps."""
     T = len(problem)
     gradients = gradients_at(problem, np.broadcast_to(center, (T, *domain.shape)))
@@ -176,7 +176,7 @@ def _descent(problem: Problem, domain: Domain, center: Array) -> Witness:
     return Witness(f"descent with step {steps[best]:.3g}", losses[best])
 
 
-def _memories(problem: Problem, domain: Domain, center: Array) -> list[Witness]:
+def _memories(problem: Problem, domain: Domain, center: Floats) -> list[Witness]:
     """The minimisers of the rounds just seen; the centre in the first."""
     T = len(problem)
     if not isinstance(problem, LinearModel) or domain.onto is PYTHON or T == 1:

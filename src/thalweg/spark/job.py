@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_text, short_repr
+from thalweg._core.extras import need
+from thalweg._core.validate import check_choice, check_count, check_text, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.fleet import Fleet
 from thalweg.spark.processor import processor_of

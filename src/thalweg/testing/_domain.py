@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_positive, check_rng
 from thalweg._kernels import projections
 from thalweg._kernels.jit import INNER, Kernel
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive, check_rng
 from thalweg.domains._base import Domain, read_domain
 
 __all__ = ["check_domain"]
@@ -112,7 +112,7 @@ def _check(domain: Domain, random: np.random.Generator, points: int, tol: float)
     _check_input(domain, tries[0], tol * scale + PROJECTION_ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
 
 
-def _at(holds: object, what: str, point: Array) -> None:
+def _at(holds: object, what: str, point: Floats) -> None:
     if not holds:
         raise AssertionError(f"{what}. Point: {point!r}")
 
@@ -140,7 +140,7 @@ def _check_facts(domain: Domain) -> None:
             raise AssertionError(f"{type(domain).__name__}: {what}")
 
 
-def _points(domain: Domain, scale: float, random: np.random.Generator, count: int) -> Iterator[Array]:
+def _points(domain: Domain, scale: float, random: np.random.Generator, count: int) -> Iterator[Floats]:
     """Points in random directions and along the axes, from well inside to a hundred times outside."""
     size = domain.radius if math.isfinite(domain.radius) else scale
     for _ in range(count):
@@ -154,7 +154,7 @@ def _points(domain: Domain, scale: float, random: np.random.Generator, count: in
     yield domain.center.copy()
 
 
-def _check_project(domain: Domain, y: Array) -> Array:
+def _check_project(domain: Domain, y: Floats) -> Floats:
     """The projected point, after looking at it as an array."""
     given = y.copy()
     p = domain.project(given)
@@ -169,7 +169,7 @@ def _check_project(domain: Domain, y: Array) -> Array:
     return p
 
 
-def _in_place(domain: Domain, y: Array) -> Array:
+def _in_place(domain: Domain, y: Floats) -> Floats:
     """Return the point projected by the compiled projection, as in loops, or by the method without one."""
     if domain.onto is projections.PYTHON:
         return domain.project(y)
@@ -193,7 +193,7 @@ def _plain(kernel: Callable[..., Any], made: dict[object, FunctionType]) -> Func
     return made[function]
 
 
-def _check_kernel(domain: Domain, tries: list[Array]) -> None:
+def _check_kernel(domain: Domain, tries: list[Floats]) -> None:
     """The projection kernel as plain Python, which checks indices, and a nan in the point, which must stay."""
     function = _plain(domain.onto.kernel, {})
     kernel = f"{type(domain).__name__}: its projection kernel `{function.__name__}`"
@@ -224,7 +224,7 @@ def _check_kernel(domain: Domain, tries: list[Array]) -> None:
             )
 
 
-def _check_enclosure(domain: Domain, inside: list[Array], slack: float) -> None:
+def _check_enclosure(domain: Domain, inside: list[Floats], slack: float) -> None:
     """The stated ball, diameter and surrogate."""
     surrogate = domain.surrogate
     if surrogate.shape != domain.shape or not math.isfinite(surrogate.radius):
@@ -237,7 +237,7 @@ def _check_enclosure(domain: Domain, inside: list[Array], slack: float) -> None:
         _at(far <= domain.diameter + slack, f"two points are {far} apart, diameter {domain.diameter}", z)
 
 
-def _check_directions(domain: Domain, inside: list[Array], random: np.random.Generator, slack: float) -> None:
+def _check_directions(domain: Domain, inside: list[Floats], random: np.random.Generator, slack: float) -> None:
     """Differences of points, and of points and the centre, lie in the directions of the affine hull."""
     for z in inside:
         for other in (inside[0], domain.center):
@@ -249,7 +249,7 @@ def _check_directions(domain: Domain, inside: list[Array], random: np.random.Gen
     _at(np.isclose(np.vdot(part, w), np.vdot(v, domain.directions(w)), atol=1e-9), "`directions` is not symmetric", v)
 
 
-def _check_input(domain: Domain, y: Array, slack: float) -> None:
+def _check_input(domain: Domain, y: Floats, slack: float) -> None:
     """Kinds of input that must work, kinds that must not, and copies."""
     p = domain.project(y)
     frozen = y.copy()

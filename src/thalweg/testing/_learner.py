@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._recorded import parameters
-from thalweg._types import Array
-from thalweg._validate import check_callable
+from thalweg._core.recorded import parameters
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_callable
 from thalweg.cards import Setting, recipes
 from thalweg.domains._base import Domain
 from thalweg.domains.ellipsoid import Ellipsoid
@@ -65,7 +65,7 @@ def _stream(make: Make, rounds: int, seed: int = 0) -> list[Loss]:
     return losses
 
 
-def _play(learner: Learner, losses: Iterable[Loss]) -> Array:
+def _play(learner: Learner, losses: Iterable[Loss]) -> Floats:
     """Decisions over a stream, and the one after it."""
     decisions = []
     for f in losses:
@@ -301,12 +301,12 @@ class _Broken:
     def __init__(self, value: bool) -> None:
         self.fails = value
 
-    def value(self, x: Array) -> float:
+    def value(self, x: Floats) -> float:
         if self.fails:
             raise RuntimeError("this loss has no value")
         return 0.0
 
-    def gradient(self, x: Array) -> Array:
+    def gradient(self, x: Floats) -> Floats:
         raise RuntimeError("this loss has no gradient")
 
 
@@ -364,10 +364,10 @@ def check_queries(make: Make) -> None:
 class _Projections:
     """Projections onto a domain that Python asked for; those within compiled code are counted there."""
 
-    def __init__(self, project: Callable[[Array], Array]) -> None:
+    def __init__(self, project: Callable[[Floats], Floats]) -> None:
         self.project, self.count = project, 0
 
-    def __call__(self, y: Array) -> Array:
+    def __call__(self, y: Floats) -> Floats:
         self.count += 1
         return self.project(y)
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import check_array, check_rng, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_array, check_rng, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded, read_start
@@ -90,7 +90,7 @@ def check_loss(
         _check_kernels(loss, name, drawn[:20])
 
 
-def _check_entries(loss: Loss, name: str, x: Array) -> None:
+def _check_entries(loss: Loss, name: str, x: Floats) -> None:
     """The gradient at x against central differences."""
     value, gradient = _value_and_gradient(loss, name, x)
     step = 1e-5 * max(1.0, float(np.abs(x).max()))
@@ -110,7 +110,7 @@ def _check_entries(loss: Loss, name: str, x: Array) -> None:
         )
 
 
-def _check_towards(loss: Loss, name: str, x: Array, points: Array) -> None:
+def _check_towards(loss: Loss, name: str, x: Floats, points: Floats) -> None:
     """The gradient at x against differences towards other points of the set, of second order."""
     value, gradient = _value_and_gradient(loss, name, x)
     for point in points[:20]:
@@ -129,7 +129,7 @@ def _check_towards(loss: Loss, name: str, x: Array, points: Array) -> None:
             )
 
 
-def _check_tangents(loss: Loss, name: str, points: Array) -> None:
+def _check_tangents(loss: Loss, name: str, points: Floats) -> None:
     for u, v in zip(points[::2], points[1::2], strict=True):
         (fu, _), (fv, gv) = _value_and_gradient(loss, name, u), _value_and_gradient(loss, name, v)
         line = fv + float(np.vdot(gv, u - v))
@@ -140,7 +140,7 @@ def _check_tangents(loss: Loss, name: str, points: Array) -> None:
             )
 
 
-def _check_kernels(loss: PredictionLoss, name: str, points: Array) -> None:
+def _check_kernels(loss: PredictionLoss, name: str, points: Floats) -> None:
     """The kernels of phi(., b) and the facts that the class states, near 0, the label and the predictions."""
     b, par = loss.label, loss.parameter
     sizes = np.array([1e-9, 1e-8, 1e-7, 1e-5, 0.3, 1.0, 3.0, 30.0])
@@ -226,7 +226,7 @@ def _check_curvature(loss: PredictionLoss, name: str, low: float, high: float) -
         )
 
 
-def _value_and_gradient(loss: Loss, name: str, x: Array) -> tuple[float, Array]:
+def _value_and_gradient(loss: Loss, name: str, x: Floats) -> tuple[float, Floats]:
     """Value and gradient at x, and whether they are of the right kind."""
     before = x.copy()
     value, gradient = loss.value(x), loss.gradient(x)

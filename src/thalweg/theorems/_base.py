@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._types import Array
+from thalweg._core.types import Floats, Ints
 from thalweg.errors import InputError
 from thalweg.theorems import bounds
 
@@ -65,26 +64,26 @@ class Theorem(ABC):
     still = False
     floor: float | None = None
 
-    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
         self.paid, self.squares = paid, squares
         self.inner = getattr(learner, "inner", learner)
         self.G: float = learner.gradient_bound
         self.L: float = getattr(learner, "smoothness", None) or 0.0
         self.D: float = learner.domain.diameter
         self.R: float = self.inner.domain.radius
-        self.center: Array = self.inner.domain.center.ravel()
+        self.center: Floats = self.inner.domain.center.ravel()
 
     @abstractmethod
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """The most regret on rounds [start, stop) against the flat decisions u (a row a round) with these losses."""
 
 
-def path_length(u: Array) -> float:
+def path_length(u: Floats) -> float:
     """P, the length of the path of the flat decisions u."""
     return float(np.linalg.norm(np.diff(u, axis=0), axis=1).sum())
 
 
-def step_sizes(expert: Any) -> Array:
+def step_sizes(expert: Any) -> Floats:
     """eta_i of a pool of descents, or of one."""
     return np.array([member.step_size for member in getattr(expert, "members", (expert,))])
 
@@ -107,7 +106,7 @@ def pool_bound(pool: Pool, R: float, G: float, L: float, n: int, P: float, first
 class CoverTheorem(Theorem):
     """A bound that adds up over the pieces of a cover."""
 
-    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+    def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         total = 0.0
         for m, first, last in self.pieces(start, stop):
@@ -131,7 +130,7 @@ class CoverTheorem(Theorem):
         raise NotImplementedError  # covers of all rounds have no such stretch
 
     @abstractmethod
-    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+    def piece(self, m: int, first: int, last: int, u: Floats, F: float) -> float:
         """The bound of one piece."""
 
 
@@ -140,14 +139,14 @@ class Marked(CoverTheorem):
 
     small_loss = True
 
-    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
         self.markers = np.array(learner.markers) - 1
         if learner.marker_count > self.markers.size:  # only the latest ones are kept on a very long run
             self.markers = self._replayed(learner.marker_count)
         self.largest = float(paid.max())
 
-    def _replayed(self, count: int) -> NDArray[np.int64]:
+    def _replayed(self, count: int) -> Ints:
         """All markers, from the rule that set them: unit interval m ends where its loss exceeds C_m."""
         kept, found = self.markers, [0]
         total, C = 0.0, float(self.inner.threshold(1))

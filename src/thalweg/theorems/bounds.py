@@ -18,8 +18,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import real_array, wrong
+from thalweg._core.types import Floats
+from thalweg._core.validate import real_array, wrong
 from thalweg.errors import InputError
 
 __all__ = [
@@ -64,7 +64,7 @@ NEWTON = (2 - math.log(3)) / 2  # strong convexity of the coin bettor's logarith
 
 
 @formula
-def small_loss(F: float, a: Array | float, b: float, c: Array | float = 0.0) -> float:
+def small_loss(F: float, a: Floats | float, b: float, c: Floats | float = 0.0) -> float:
     """The largest X - F with X - F <= a + b sqrt(X) + c X, a quadratic in sqrt(X). For arrays a, c the least of all."""
     a, c = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(c, dtype=float))
     if (c >= 1.0).all():
@@ -75,7 +75,7 @@ def small_loss(F: float, a: Array | float, b: float, c: Array | float = 0.0) -> 
 
 
 @formula
-def descent(steps: Array, R: float, P: float, first: float) -> Array:
+def descent(steps: Floats, R: float, P: float, first: float) -> Floats:
     r"""The a of gradient descent with step eta on a ball: :math:`\min(5R^2/2 + RP, \|y_1 - u_1\|^2/2 + 2RP)/\eta`.
 
     With eta Q/2 it bounds sum <h, y - u> (Lemma 8 of the paper, and the telescoping sum itself); first = ||y_1 - u_1||.
@@ -101,7 +101,7 @@ def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
 
 
 @formula
-def optimistic(distances: Array, steps: Array, R: float, G: float, C: float, E: float, Q: float) -> float:
+def optimistic(distances: Floats, steps: Floats, R: float, G: float, C: float, E: float, Q: float) -> float:
     r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as for `descent`.
 
     With :math:`\rho = R + \eta_N G/2` and :math:`\ell = \ln 2N` the least of

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
+from thalweg._core.recorded import Recorded
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_count, check_entries, check_flag, check_items, real_array, real_number, wrong
 from thalweg._kernels.jit import Call
-from thalweg._recorded import Recorded
-from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_flag, check_items, real_array, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Native, moments
 from thalweg.estimators.aggregator import kernels
@@ -262,7 +262,7 @@ class Aggregator(Kept, Recorded):
         self._said[turn] = said
         return said
 
-    def _ask(self, x: Array, a: Array) -> float:
+    def _ask(self, x: Floats, a: Floats) -> float:
         """Return the forecast of the next round, which then waits for its answer."""
         clock = self._memory.state.clock
         k = int(clock[PREDICTED]) % self.horizon
@@ -297,7 +297,7 @@ class Aggregator(Kept, Recorded):
                 for value in Y.tolist():
                     self._answer(value)
 
-    def _answer(self, y: float, asked: list[Array] | None = None) -> None:
+    def _answer(self, y: float, asked: list[Floats] | None = None) -> None:
         """Learn from the answer to the forecast that has waited longest, for which guests gave the weights `asked`."""
         state = self._memory.state
         k = int(state.clock[ANSWERED]) % self.horizon
@@ -310,7 +310,7 @@ class Aggregator(Kept, Recorded):
         for one in self._hosted[k]:
             one.update(x, a, y)
 
-    def _learn(self, k: int, asked: list[Array], y: float) -> bool:
+    def _learn(self, k: int, asked: list[Floats], y: float) -> bool:
         """One round of copy k; False, with nothing changed, where there is no capacity for it."""
         self._seat(k, asked)
         turn, said = self._turns[k], self._said.pop(k, None)
@@ -356,7 +356,7 @@ class Aggregator(Kept, Recorded):
         names = self._names.names or tuple(f"expert {i + 1}" for i in range(self.n_experts_))
         return Combination(X, A, Y, P, W, names, self.loss, self.tau, self.rule or "combined", came)
 
-    def _play(self, x: Array, a: Array, y: float, w: Array, p: Array) -> None:
+    def _play(self, x: Floats, a: Floats, y: float, w: Floats, p: Floats) -> None:
         """A round with guests that only Python can ask."""
         k = int(self._memory.state.clock[ANSWERED]) % self.horizon
         asked = self._guest_weights(k, x, a)
@@ -364,7 +364,7 @@ class Aggregator(Kept, Recorded):
         p[0] = self._said[k] = kernels.ask(self._turns[k], k, x, a, w, self._memory.state.clock)
         self._answer(y, asked)
 
-    def _play_block(self, X: Array, A: Array, Y: Array, W: Array, P: Array) -> None:
+    def _play_block(self, X: Floats, A: Floats, Y: Floats, W: Floats, P: Floats) -> None:
         """Play some rounds: first the weights of the memories in each, then copy by copy."""
         n, h, memory = len(Y), self.horizon, self._memory
         s, first = memory.state.memories, int(memory.state.clock[ANSWERED])
@@ -379,7 +379,7 @@ class Aggregator(Kept, Recorded):
         memory.state.clock[:] += n
 
     @property
-    def weights_(self) -> Array:
+    def weights_(self) -> Floats:
         """Weights of the next forecast, if all experts are awake."""
         if not self._memory.sizes["K"]:
             raise AttributeError(f"{type(self).__name__} has no weights_ before the first call of predict or run.")
@@ -395,11 +395,11 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ guests in Python
 
-    def _guest_weights(self, k: int, x: Array, a: Array) -> list[Array]:
+    def _guest_weights(self, k: int, x: Floats, a: Floats) -> list[Floats]:
         """Return the weights of the guests of copy k."""
         return [one.weights(x, a) for one in self._hosted[k]]
 
-    def _seat(self, k: int, asked: list[Array]) -> None:
+    def _seat(self, k: int, asked: list[Floats]) -> None:
         """Put the guests' weights behind those of the other candidates."""
         if asked:
             self._memory.settings.copies[k].weights[-len(asked) :] = asked

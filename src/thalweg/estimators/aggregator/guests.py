@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._types import Array
-from thalweg._validate import short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import short_repr
 from thalweg.errors import InputError, StateError
 
 __all__ = ["Guest", "Hosted", "Names"]
@@ -19,10 +19,10 @@ __all__ = ["Guest", "Hosted", "Names"]
 class Guest(Protocol):
     """A rule of the user's own; to be saved, it has `state` and `restore` too."""
 
-    def weights(self, experts: Array, awake: Array) -> ArrayLike:
+    def weights(self, experts: Floats, awake: Floats) -> ArrayLike:
         """Return the weights of the experts."""
 
-    def update(self, experts: Array, awake: Array, y: float) -> object:
+    def update(self, experts: Floats, awake: Floats, y: float) -> object:
         """Take the answer."""
 
 
@@ -32,7 +32,7 @@ class Hosted:
     def __init__(self, guest: Guest) -> None:
         self._original, self.guest = guest, copy.deepcopy(guest)
 
-    def weights(self, x: Array, a: Array) -> Array:
+    def weights(self, x: Floats, a: Floats) -> Floats:
         """Return its weights for those awake, checked."""
         w = np.asarray(self.guest.weights(x.copy(), a.copy()), dtype=np.float64)
         if w.shape != x.shape or not (np.isfinite(w).all() and (w >= 0).all()):
@@ -43,7 +43,7 @@ class Hosted:
         w = w * a
         return np.asarray(w / w.sum() if w.sum() > 0 else a / a.sum())
 
-    def update(self, x: Array, a: Array, y: float) -> None:
+    def update(self, x: Floats, a: Floats, y: float) -> None:
         """Tell it the answer."""
         self.guest.update(x.copy(), a.copy(), float(y))
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.state import Floats, Ints, field, part, scratch
+from thalweg._core.state import field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import call

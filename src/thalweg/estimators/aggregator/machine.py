@@ -10,7 +10,8 @@ import numpy as np
 
 from thalweg._core.memory import Saved
 from thalweg._core.rules import counters, magnitude, shares
-from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part, several
+from thalweg._core.state import Block, Nothing, Past, Plan, field, part, several
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, CopySettings, CopyState, Turn

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, check_count
 from thalweg._kernels.jit import kernel
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError
 from thalweg.estimators.aggregator.reading import read_answers, read_loss, read_rows
 from thalweg.estimators.aggregator.result import costs
@@ -50,9 +50,9 @@ class Oracle:
 
     model: str
     loss: float
-    weights: Array | None = None
-    predictions: Array | None = None
-    losses: Array | None = None
+    weights: Floats | None = None
+    predictions: Floats | None = None
+    losses: Floats | None = None
 
     def __repr__(self) -> str:
         return f"Oracle({self.model!r}, loss {self.loss:.6g})"
@@ -110,7 +110,7 @@ def oracle(
         _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
         losses = np.minimum.accumulate(losses) / T
         return Oracle(model, float(losses[-1]), losses=losses)
-    w: Array = np.zeros(K)
+    w: Floats = np.zeros(K)
     if model == "expert":
         w[np.argmin(costs(loss, tau, X, Y).mean(axis=0))] = 1.0
     elif loss == "square":
@@ -127,7 +127,7 @@ def oracle(
     return Oracle(model, float(costs(loss, tau, said, Y).mean()), w, said)
 
 
-def _nearest(D: Array) -> Array:
+def _nearest(D: Floats) -> Floats:
     """The weights w >= 0 of sum 1 for which ||D w|| is smallest.
 
     v >= 0 that minimises ||D v||^2 + (sum v - 1)^2 is a multiple of it: in direction w the best length is 1/(1 + q),
@@ -145,7 +145,7 @@ def _nearest(D: Array) -> Array:
     return np.asarray(v / v.sum())
 
 
-def _programme(X: Array, y: Array, up: float, convex: bool) -> Array:
+def _programme(X: Floats, y: Floats, up: float, convex: bool) -> Floats:
     """min sum_t up e+ + (1 - up) e-, where e+ - e- = y - X w."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -162,13 +162,13 @@ def _programme(X: Array, y: Array, up: float, convex: bool) -> Array:
     found = linprog(price, A_eq=A, b_eq=b, bounds=bounds, method="highs")
     if not found.success:
         raise RuntimeError(f"oracle: the linear programme was not solved: {found.message}")
-    w: Array = np.maximum(found.x[:K], 0.0) if convex else np.asarray(found.x[:K])
+    w: Floats = np.maximum(found.x[:K], 0.0) if convex else np.asarray(found.x[:K])
     return w / w.sum() if convex else w
 
 
-def _likeliest(q: Array) -> Array:
+def _likeliest(q: Floats) -> Floats:
     """Weights of sum 1 for which sum_t ln sum_i w_i q_ti is largest."""
-    w: Array = np.full(q.shape[1], 1 / q.shape[1])
+    w: Floats = np.full(q.shape[1], 1 / q.shape[1])
     for _ in range(100_000):
         steps = (q / (q @ w)[:, None]).mean(axis=0)
         w = np.asarray(w * steps)  # the sum stays 1
@@ -178,7 +178,7 @@ def _likeliest(q: Array) -> Array:
 
 
 @kernel
-def _shifting(paid: Array, best: Array, losses: Array) -> None:
+def _shifting(paid: Floats, best: Floats, losses: Floats) -> None:
     """best[m, i] <- the smallest loss up to a round with at most m changes that ends at expert i."""
     T, K = paid.shape
     M = best.shape[0]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._types import Array
+from thalweg._core.types import Floats, Ints
 from thalweg.estimators.aggregator.oracles import oracle as hindsight
 from thalweg.estimators.aggregator.result import Combination, costs
 from thalweg.regret._axes import axes, describe, legend
@@ -39,18 +38,18 @@ class _Cast:
         self.names = [run.names[i] for i in self.shown] + [f"{len(self.rest)} others"] * bool(self.rest)
         self.colors = [PALETTE[k % len(PALETTE)] for k in range(len(self.shown))] + [REST] * bool(self.rest)
 
-    def sums(self, table: Array) -> Array:
+    def sums(self, table: Floats) -> Floats:
         """The columns of those shown, and the sum of the rest."""
         columns = [table[:, i] for i in self.shown]
         return np.stack(columns + ([table[:, self.rest].sum(axis=1)] if self.rest else []), axis=1)
 
 
-def _rounds_to_draw(T: int) -> NDArray[np.int64]:
+def _rounds_to_draw(T: int) -> Ints:
     """Rounds to draw, when there are many."""
     return np.unique(np.linspace(0, T - 1, min(T, POINTS)).astype(np.int64))
 
 
-def _shares(table: Array, T: int) -> tuple[Array, Array]:
+def _shares(table: Floats, T: int) -> tuple[Floats, Floats]:
     """Means over as many stretches as can be seen, and their midpoints."""
     edges = np.unique(np.linspace(0, T, min(T, POINTS // 4) + 1).astype(np.int64))
     means = np.add.reduceat(table, edges[:-1], axis=0) / np.diff(edges)[:, None]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._types import Array
-from thalweg._validate import check_choice, real_array, short_repr
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frames import FrameTable, column, table
 from thalweg.parts.covariance import LARGEST_FORECAST
@@ -23,8 +23,8 @@ class Rows(NamedTuple):
     """Forecasts of some rounds, in the order of the experts."""
 
     came: FrameTable  # as it was given
-    X: Array  # (n, K); 0 where an expert sleeps
-    A: Array  # (n, K) how much of each is awake
+    X: Floats  # (n, K); 0 where an expert sleeps
+    A: Floats  # (n, K) how much of each is awake
 
 
 def read_loss(owner: str, loss: object) -> str:
@@ -90,7 +90,7 @@ def read_rows(
     return Rows(came, X, A)
 
 
-def read_answers(who: str, y: object, loss: str) -> Array:
+def read_answers(who: str, y: object, loss: str) -> Floats:
     """Return one number a round, for compiled code: contiguous, and not read-only."""
     Y = np.array(column(who, "y", y))
     if (np.abs(Y) > LARGEST_FORECAST).any():
@@ -102,7 +102,7 @@ def read_answers(who: str, y: object, loss: str) -> Array:
     return Y
 
 
-def one_row(experts: object) -> Array | None:
+def one_row(experts: object) -> Floats | None:
     """Return one round's forecasts as a row; None if they are anything else."""
     if type(experts) is np.ndarray:
         return experts.reshape(1, -1) if experts.ndim == 1 else None
@@ -139,7 +139,7 @@ def _named(who: str, what: str, came: FrameTable) -> FrameTable:
     return came._replace(names=names)
 
 
-def _columns(who: str, what: str, came: FrameTable, names: tuple[str, ...] | None) -> Array:
+def _columns(who: str, what: str, came: FrameTable, names: tuple[str, ...] | None) -> Floats:
     """Return the columns of these experts: by name where they have names, nan where one is missing."""
     if came.names is None or not names:
         return came.values

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice
 from thalweg._kernels.jit import kernel
-from thalweg._types import Array
-from thalweg._validate import check_choice
 from thalweg.errors import InputError
 from thalweg.estimators._frames import FrameTable, Native
 from thalweg.parts.forecast_losses import CODES, cost
@@ -25,13 +25,13 @@ PICTURES = "weights", "box", "cumulative", "average", "contributions", "oracle"
 
 
 @kernel
-def _costs(kind: int, tau: float, P: Array, Y: Array, out: Array) -> None:
+def _costs(kind: int, tau: float, P: Floats, Y: Floats, out: Floats) -> None:
     for t in range(P.shape[0]):
         for i in range(P.shape[1]):
             out[t, i] = cost(kind, tau, P[t, i], Y[t])
 
 
-def costs(loss: str, tau: float, forecasts: Array, y: Array) -> Array:
+def costs(loss: str, tau: float, forecasts: Floats, y: Floats) -> Floats:
     """Return the losses of forecasts: one a row, or a column for each expert."""
     P = np.ascontiguousarray(forecasts.reshape(len(y), math.prod(forecasts.shape[1:])))
     out = np.empty_like(P)
@@ -61,11 +61,11 @@ class Combination:
         The name of the combination in pictures.
     """
 
-    experts: Array = field(repr=False)
-    awake: Array = field(repr=False)
-    y: Array = field(repr=False)
-    said: Array = field(repr=False)
-    played: Array = field(repr=False)
+    experts: Floats = field(repr=False)
+    awake: Floats = field(repr=False)
+    y: Floats = field(repr=False)
+    said: Floats = field(repr=False)
+    played: Floats = field(repr=False)
     names: tuple[str, ...]
     loss_name: str
     tau: float
@@ -83,7 +83,7 @@ class Combination:
         return self.came.like(self.played, self.names)
 
     @property
-    def losses(self) -> Array:
+    def losses(self) -> Floats:
         """The loss of each combined forecast."""
         return costs(self.loss_name, self.tau, self.said, self.y)
 
@@ -91,7 +91,7 @@ class Combination:
         """The mean loss; nan without rounds."""
         return float(self.losses.mean()) if len(self.y) else float("nan")
 
-    def expert_losses(self) -> Array:
+    def expert_losses(self) -> Floats:
         """Return the loss of each expert's forecast, (T, K); nan where it slept."""
         paid = costs(self.loss_name, self.tau, self.experts, self.y)
         return np.where(self.awake > 0, paid, np.nan)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._core.state import Block, Floats, Ints
+from thalweg._core.state import Block
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import Kernel
 from thalweg.errors import InputError
 from thalweg.fleet.chains import Chains

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._core.state import Floats, Ints
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import Kernel, inner, kernel
 from thalweg._kernels.pointers import call

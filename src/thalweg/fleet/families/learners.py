@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._core.state import Floats, Ints
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel

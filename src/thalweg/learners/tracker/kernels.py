@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counter_field, within
-from thalweg._core.state import Floats, Ints, field, part, scratch
+from thalweg._core.state import field, part, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.vectors import square_norm

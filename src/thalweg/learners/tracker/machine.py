@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._core.memory import Saved, whole_numbers
 from thalweg._core.rules import CLOSE, SLACK, born, shares
 from thalweg._core.state import Past, Plan
+from thalweg._core.types import Floats
+from thalweg._core.validate import check_choice, check_nonnegative, check_number, short_repr, wrong
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
-from thalweg._types import Array
-from thalweg._validate import check_choice, check_nonnegative, check_number, short_repr, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
@@ -95,7 +95,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         curvature: bool | str = "auto",
         loss_floor: float | None = 0.0,
         start: ArrayLike | None = None,
-        directions: tuple[int, Array] | None = None,
+        directions: tuple[int, Floats] | None = None,
         embedded: bool = False,
         owner: str = "Tracking",
     ) -> None:
@@ -318,7 +318,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
 
 
-def multipliers(s: TrackerState) -> Array:
+def multipliers(s: TrackerState) -> Floats:
     """Return 2^k of the descents that are there."""
     count, k0, K = s.members.sizes.tolist()
     return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)

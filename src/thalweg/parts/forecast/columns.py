@@ -8,10 +8,11 @@ have `Nothing` in its place, for which the generic functions do nothing.
 
 from typing import NamedTuple
 
-from thalweg._core.state import Floats, Ints, field, part, scratch
+from thalweg._core.state import field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import implement, inner, optional
 from thalweg._kernels.vectors import copy
-from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import hold, is_there, size_or_absent
 from thalweg.parts.linear.rows import LinearSettings, LinearState, learn_row, predict_row
 from thalweg.parts.records import has_slots

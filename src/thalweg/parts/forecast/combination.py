@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import within
-from thalweg._core.state import Floats, Ints, Plan, field, scratch
+from thalweg._core.state import Plan, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = [

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.lagged import KAPPA
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import within
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.state import Past, Plan, field, scratch
+from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import TIME, HistoryState, hold
 from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counters
-from thalweg._core.state import Floats, Ints, Nothing, Past, field, part, scratch
+from thalweg._core.state import Nothing, Past, field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import copy
-from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.columns import (
     ColumnsSettings,
     ColumnsState,

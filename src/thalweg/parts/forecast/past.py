@@ -23,9 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import SLACK, counters, magnitude, within
-from thalweg._core.state import Floats, Ints, Past, Plan, Rule, field, scratch
+from thalweg._core.state import Past, Plan, Rule, field, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
     "ABSENT", "CHANGES", "FIRST", "GAP", "HIGH", "LAST", "LOW", "SEEN", "TIME", "HistorySettings", "HistoryState",

@@ -8,7 +8,7 @@ d^2/2 to learn and d^3/6 to use.
 
 import numpy as np
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
 __all__ = ["are_sums", "learn_ridge", "packed", "solve_ridge"]

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from thalweg._types import Array
+from thalweg._core.types import Floats
 
 __all__ = ["KEPT_VALUES", "LONGEST", "find_seasons", "next_check"]
 
@@ -27,7 +27,7 @@ def next_check(rounds: int) -> int:
     return max(START, rounds + rounds // 2)
 
 
-def find_seasons(z: Array, most: int, known: tuple[int, ...] = ()) -> list[int]:
+def find_seasons(z: Floats, most: int, known: tuple[int, ...] = ()) -> list[int]:
     """Return up to `most` seasons of these values, the clearest first; none that is a multiple of one known."""
     d = np.diff(z)
     if d.size < 8:

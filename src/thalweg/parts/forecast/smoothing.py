@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
     "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "forecast_smoothed", "shift_levels", "smooth",

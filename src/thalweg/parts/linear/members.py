@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import magnitude, within
-from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._core.state import Plan, field
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
 from thalweg.parts.linear.offsets import LARGEST_COEFFICIENT, LARGEST_LEFT, bounded, move_offset
 

@@ -7,9 +7,9 @@ With e the prediction, offset included, minus the label, and r = max(1/rows, 1 -
 
 import numpy as np
 
-from thalweg._core.state import Floats
+from thalweg._core.types import Floats
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST_ENTRY
 
 __all__ = ["LARGEST_COEFFICIENT", "LARGEST_LEFT", "bounded", "move_offset"]
 

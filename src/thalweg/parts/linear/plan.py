@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg._core.memory import Saved
 from thalweg._core.state import Block, Past, Plan
-from thalweg._validate import LARGEST_ENTRY
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.parts.linear.guests import FORGET, begin_guests, guests_plan

@@ -26,10 +26,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._core.rules import counters, magnitude
-from thalweg._core.state import Floats, Ints, field, part, scratch
+from thalweg._core.state import field, part, scratch
+from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.linear.guests import GuestsState, follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain

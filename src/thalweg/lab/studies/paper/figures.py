@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thalweg._extras import new_figure
+from thalweg._core.extras import new_figure
 from thalweg.lab.catalog import prompt
 from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, note, panels, plain_ticks, side
 from thalweg.lab.report import Row, mean, number, pick, ratio

@@ -12,15 +12,14 @@ such a set, to measure by.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import NonlinearConstraint, minimize
 
+from thalweg._core.types import Floats
 from thalweg.domains import Custom, Ellipsoid
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["SolverProjection", "by_solver"]
 
-Array = NDArray[np.float64]
 
 # The solver stops when an iteration gains less than this. It is then within about 1e-7 of the nearest point, in
 # units of the radius: well below the tolerance that a `Custom` set states, under which a difference y - project(y)
@@ -43,12 +42,12 @@ class SolverProjection:
     def __init__(self, domain: Ellipsoid) -> None:
         if not isinstance(domain, Ellipsoid) or domain.weights.ndim != 1:
             raise InputError(f"SolverProjection needs an Ellipsoid with a diagonal. Got {domain!r}.")
-        self._e: Array = domain.weights / domain.bound  # the set is {w : (w - c)^T diag(e) (w - c) <= 1}
+        self._e: Floats = domain.weights / domain.bound  # the set is {w : (w - c)^T diag(e) (w - c) <= 1}
         self._c = domain.center
         self._inside = NonlinearConstraint(self._level, -np.inf, 1.0, jac=lambda w: 2 * self._normal(w)[None, :])
         self.calls = self.outside = self.iterations = 0
 
-    def __call__(self, y: Array) -> Array:
+    def __call__(self, y: Floats) -> Floats:
         """The point of the set nearest to y."""
         found = minimize(
             lambda w: ((w - y) @ (w - y) / 2, w - y),
@@ -70,14 +69,14 @@ class SolverProjection:
             raise ProjectionError(f"SLSQP did not find the nearest point of the ellipsoid: {found.message}.")
         return w
 
-    def _level(self, w: Array) -> float:
+    def _level(self, w: Floats) -> float:
         return float((w - self._c) @ (self._e * (w - self._c)))
 
-    def _normal(self, w: Array) -> Array:
-        normal: Array = self._e * (w - self._c)
+    def _normal(self, w: Floats) -> Floats:
+        normal: Floats = self._e * (w - self._c)
         return normal
 
-    def _shrunk(self, w: Array) -> Array:
+    def _shrunk(self, w: Floats) -> Floats:
         return self._c + (w - self._c) / max(1.0, float(np.sqrt(self._level(w))))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.types import Floats
 from thalweg.lab.catalog import prompt
 from thalweg.lab.report import Row, mean, pick
 from thalweg.lab.streams import STREAMS
@@ -33,7 +33,7 @@ def interval_dynamic() -> list[str]:
     return [name for name, recipe in prompt().items() if recipe.card.regret == "interval dynamic"]
 
 
-def losses_of(rows: Sequence[Row]) -> NDArray[np.float64]:
+def losses_of(rows: Sequence[Row]) -> Floats:
     """The mean total loss of every algorithm on every stream."""
     return np.array([[mean(survey(rows, s, name), "total_loss") for s in streams_of(rows)] for name in prompt()])
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from thalweg._extras import need
-from thalweg._validate import check_flag
+from thalweg._core.extras import need
+from thalweg._core.validate import check_flag
 
 __all__ = ["progress_bar"]
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.types import Floats
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 
 __all__ = [
@@ -92,7 +92,7 @@ def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
 # ---------------------------------------------------------------------------------------------------------- numbers
 
 
-def real_array(value: object) -> NDArray[np.float64] | None:
+def real_array(value: object) -> Floats | None:
     """Return real numbers as a float64 array, `value` itself where it is one; None for anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
@@ -191,7 +191,7 @@ def check_array(
     ndim: int | None = None,
     finite: bool = True,
     largest: float = LARGEST_ENTRY,
-) -> NDArray[np.float64]:
+) -> Floats:
     """A real array of the given shape (or number of axes), as a new C-contiguous float64 array.
 
     Its entries are at most 1e100 in size, and never nan; infinite ones need `finite=False`.
@@ -203,7 +203,7 @@ def check_array(
         raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {numbers.shape}.")
     if ndim is not None and numbers.ndim != ndim:
         raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {numbers.shape}.")
-    array: NDArray[np.float64] = np.array(numbers, order="C")
+    array: Floats = np.array(numbers, order="C")
     if array.size == 0 or np.abs(array).max() <= min(largest, LARGEST_FLOAT):  # False for nan
         return array
     if not finite and np.isnan(array).any():
@@ -224,7 +224,7 @@ def check_array(
     return array
 
 
-def check_positives(owner: str, name: str, value: object, count: int) -> NDArray[np.float64]:
+def check_positives(owner: str, name: str, value: object, count: int) -> Floats:
     """Return `count` numbers above zero, at most 1e100; one number is repeated."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
