@@ -45,7 +45,7 @@ from thalweg.fleet.chains import Chains
 from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
 from thalweg.fleet.kernels import Where
 from thalweg.fleet.keys import shard_of
-from thalweg.fleet.seats import StreamSeat
+from thalweg.fleet.seats import BoundBatch, StreamSeat
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.losses import KINDS
@@ -616,4 +616,5 @@ def _fleet_models() -> None:
     batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
     zero, words = np.zeros(1, dtype=np.int64), memory.block.memory[None].copy()
     where = Where(zero, np.array([words.ctypes.data], dtype=np.int64), 0)
-    seat.play(learn_rows, batch, Chains(1, batch.following, zero, zero), where, words)
+    chains = Chains(1, batch.following, zero, zero)
+    seat.play(BoundBatch(learn_rows, batch, chains), chains, where, words)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from thalweg._core.types import Ints
 from thalweg._kernels.fetching import LINE, fetch
+from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.fleet.chains import after
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "Where", "run_fleet", "stopped"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Ahead", "Mount", "Where", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
@@ -37,8 +38,7 @@ class Where(NamedTuple):
 class Mount(NamedTuple):
     """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
-    Each stream has `size` bytes. They are fetched `ahead` streams before it is played, and so are its first rows in the
-    batch's arrays: `lines` has the addresses of the cache lines of row 0, `strides` the bytes from row to row.
+    Each stream has `size` bytes. They are fetched `ahead` streams before it is played.
     """
 
     words: Ints
@@ -46,6 +46,14 @@ class Mount(NamedTuple):
     offsets: Ints
     size: int
     ahead: int
+
+
+class Ahead(NamedTuple):
+    """The rows of a batch, which are fetched ahead of time like the streams.
+
+    `lines` has the addresses of the cache lines of row 0 in all arrays, `strides` the bytes from row to row.
+    """
+
     lines: Ints
     strides: Ints
     following: Ints  # the batch's
@@ -62,14 +70,24 @@ def _base(where: Where, size: int, stream: int) -> int:
 
 @kernel
 def run_fleet(
-    step: Pointer, seat: Any, batch: Any, mount: Any, where: Any, heads: Ints, owners: Ints, stops: Ints
+    step: Pointer,
+    seat: Any,
+    batch: Any,
+    mounting: Handle,
+    coming: Handle,
+    where: Any,
+    heads: Ints,
+    owners: Ints,
+    stops: Ints,
 ) -> int:
     """Play the chains that begin in rows `heads`, of these streams.
 
-    Returns how many stopped; `stops` (2, n) has their indices and the results of their steps.
-    """
+    `mounting` has a `Mount`, `coming` an `Ahead`. Returns how many stopped; `stops` (2, n) has their indices and the
+    results of their steps.
+    """  # fmt: skip
+    mount, rows = parts(mounting), parts(coming)
     words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
-    lines, strides, following = mount.lines, mount.strides, mount.following
+    lines, strides, following = rows.lines, rows.strides, rows.following
     row0, count = following.ctypes.data, 0
     for g in range(heads.shape[0]):
         if following.shape[0] > 0 and g + 2 * ahead < heads.shape[0]:
@@ -79,7 +97,7 @@ def run_fleet(
             for line in range(0, size, LINE):
                 fetch(base + line)
             t = heads[g + ahead]
-            for _ in range(mount.rows):
+            for _ in range(rows.rows):
                 for i in range(lines.shape[0]):
                     fetch(lines[i] + strides[i] * t)
                 t = after(following, t)

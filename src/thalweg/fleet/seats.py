@@ -25,9 +25,9 @@ from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
 from thalweg.fleet.chains import Chains
-from thalweg.fleet.kernels import Mount, Where, run_fleet
+from thalweg.fleet.kernels import Ahead, Mount, Where, run_fleet
 
-__all__ = ["StreamSeat"]
+__all__ = ["BoundBatch", "StreamSeat"]
 
 WORD = 8  # bytes
 NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
@@ -42,6 +42,26 @@ class Seated:
 
     def __init__(self, words: Ints) -> None:
         self.words, self.address = words, address(words)
+
+
+class BoundBatch:
+    """A batch as compiled code reads it, and the step that plays its rows; made once for all classes of streams.
+
+    Parameters
+    ----------
+    step : kernel
+        Plays a chain of rows.
+    batch : NamedTuple
+        Its first field is `following`, the others are data of the rows.
+    chains : Chains
+        All rows of the batch.
+    """
+
+    def __init__(self, step: Kernel[..., Any], batch: Any, chains: Chains) -> None:
+        self.step, self.batch, tree = step, batch, bind(batch)
+        self.kind, self.closed = tree.kind, Closed(tree)
+        rows = min(MOST_ROWS, -(-chains.rows // max(chains.heads.size, 1)))
+        self.ahead = bind(Ahead(*_lines(batch, chains.rows), chains.following, rows))
 
 
 class StreamSeat:
@@ -64,7 +84,6 @@ class StreamSeat:
 
     def __init__(self, tree: Any, block: Block, spare: Sequence[NDArray[Any]] = (), owner: object = None) -> None:
         self.width = block.memory.size + sum(one.size for one in spare)
-        self._ahead = max(1, min(FARTHEST, NEAR // (WORD * self.width)))
         self._plain = (tree, block, tuple(spare), owner) if PLAIN else None
         handle = bind(tree)
         self.kind = handle.kind
@@ -84,29 +103,28 @@ class StreamSeat:
                     offsets.append(offset)
                 elif array.size:  # an empty one may be a view of the block
                     self._shared.append(array)
-        self._places, self._offsets = np.array(places, dtype=np.int64), np.array(offsets, dtype=np.int64)
+        size = WORD * self.width
+        self._mount = bind(
+            Mount(self._seated.words, _whole(places), _whole(offsets), size, max(1, min(FARTHEST, NEAR // size)))
+        )
 
-    def play(
-        self, kernel: Kernel[..., Any], batch: Any, chains: Chains, where: Where, words: Ints | None = None
-    ) -> Ints:
-        """Play chains with a step; returns the indices of those that stopped and the results of their steps (2, k).
+    def play(self, batch: BoundBatch, chains: Chains, where: Where, words: Ints | None = None) -> Ints:
+        """Play chains; returns the indices of those that stopped and the results of their steps (2, k).
 
         Where nothing is compiled, `words` are those of the streams (m, width).
         """
-        stops, tree = np.empty((2, chains.heads.size), dtype=np.int64), bind(batch)
-        step = Pointer(kernel, "i8(any,any,i8)", (self.kind, tree.kind, "i8"))
-        rows = min(MOST_ROWS, -(-chains.rows // max(chains.heads.size, 1)))
-        shape = WORD * self.width, self._ahead, *_lines(batch, chains.rows), chains.following, rows
-        mount = Mount(self._seated.words, self._places, self._offsets, *shape)
+        stops = np.empty((2, chains.heads.size), dtype=np.int64)
+        step = Pointer(batch.step, "i8(any,any,i8)", (self.kind, batch.kind, "i8"))
         if self._plain is None:
-            count = run_fleet(step, self._seated, Closed(tree), mount, where, chains.heads, chains.owners, stops)
-            return stops[:, :count]
+            shared = batch.closed, self._mount, batch.ahead, where, chains.heads, chains.owners
+            return stops[:, : run_fleet(step, self._seated, *shared, stops)]
         seat, count = Closed(bind(self._plain[0])), 0
         assert words is not None
         for g in range(chains.heads.size):
             self._enter(words[g])
             one, end = slice(g, g + 1), np.empty((2, 1), dtype=np.int64)
-            if run_fleet(step, seat, Closed(tree), mount, where, chains.heads[one], chains.owners[one], end):
+            shared = batch.closed, self._mount, batch.ahead, where, chains.heads[one], chains.owners[one]
+            if run_fleet(step, seat, *shared, end):
                 stops[:, count] = g, end[1, 0]
                 count += 1
             words[g] = self._left()
@@ -144,12 +162,16 @@ def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
     """Return the addresses of the cache lines of row 0 in all arrays of a batch, and the bytes from row to row."""
     lines, strides = [], []
     for one in batch[1:]:  # without `following`
-        if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == rows and one.strides[0] >= WORD:
+        if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == rows:
             size = one.strides[0]
-            for away in sorted({*range(0, min(size, WIDEST), LINE), min(size, WIDEST) - WORD}):
+            for away in sorted({*range(0, min(size, WIDEST), LINE), max(0, min(size, WIDEST) - WORD)}):
                 lines.append(address(one) + away)
                 strides.append(size)
-    return np.array(lines, dtype=np.int64), np.array(strides, dtype=np.int64)
+    return _whole(lines), _whole(strides)
+
+
+def _whole(numbers: list[int]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
 
 
 Found = tuple[list[tuple[int, NDArray[Any]]], list[tuple[int, Handle]]]  # arrays and handles, by the places of words

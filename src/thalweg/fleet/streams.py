@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,7 @@ from thalweg.fleet.chains import Chains, chains_of
 from thalweg.fleet.families.base import Family, SizeClass, Sizes
 from thalweg.fleet.kernels import FULL, REASONS, Where
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
+from thalweg.fleet.seats import BoundBatch
 from thalweg.fleet.shelves import Shelf, shift
 
 __all__ = ["NEVER", "Streams"]
@@ -161,12 +163,12 @@ class Streams:
     ) -> list[tuple[int, str]]:
         """Play chains; returns the rows that were refused, with the reasons."""
         refused: list[tuple[int, str]] = []
-        total = chains.heads.size
+        total, bound = chains.heads.size, BoundBatch(kernel, batch, chains)
         size = max(FEW, -(-total // PORTIONS)) if progress else max(total, 1)
         with progress_bar(owner, total, progress, "stream") as tick:
             for begin in range(0, total, size):
                 some = chains.some(slice(begin, begin + size))
-                refused += self._play_some(kernel, batch, some)
+                refused += self._play_some(bound, some)
                 tick(some.heads.size)
         self.dirty[chains.owners] = True
         self._pack()
@@ -190,15 +192,15 @@ class Streams:
                 mine = np.flatnonzero(self.kind == number)
                 self.place[mine] = shelf.pack(self.place[mine])
 
-    def _play_some(self, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> list[tuple[int, str]]:
+    def _play_some(self, batch: BoundBatch, chains: Chains) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = []
         stuck: set[tuple[int, int]] = set()
         while chains.heads.size:
-            left, ends = self._play_once(kernel, batch, chains)
+            left, ends = self._play_once(batch, chains)
             rows, why, owners = ends // REASONS, ends % REASONS, chains.owners[left]
             again = why == FULL
             for k in np.flatnonzero(~again).tolist():
-                said = self._mend(batch, int(rows[k]), int(why[k]), int(owners[k]), stuck)
+                said = self._mend(batch.batch, int(rows[k]), int(why[k]), int(owners[k]), stuck)
                 again[k] = not said
                 if said:
                     refused.append((int(rows[k]), said))
@@ -209,30 +211,34 @@ class Streams:
             chains = chains._replace(heads=rows[again], owners=owners[again])
         return sorted(refused)
 
-    def _play_once(self, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> Ints:
+    def _play_once(self, batch: BoundBatch, chains: Chains) -> Ints:
         """Play chains as far as they go; returns the indices of those that stopped, and the results of their steps."""
-        kinds = self.kind[chains.owners] if len(self.classes) > 1 else chains.owners[:0]
-        if (kinds == kinds[:1]).all():
-            return self._play_class(int(self.kind[chains.owners[0]]), kernel, batch, chains)
+        if len(self.classes) == 1:
+            return self._play_class(0, batch, chains)
+        kinds = self.kind[chains.owners].astype(np.min_scalar_type(len(self.classes)))  # short ones are sorted quickly
+        order = np.argsort(kinds, kind="stable")
+        cuts = np.flatnonzero(kinds[order[1:]] != kinds[order[:-1]]) + 1
+        if not cuts.size:
+            return self._play_class(int(kinds[0]), batch, chains)
         found = []
-        for number in np.unique(kinds).tolist():
-            mine = np.flatnonzero(kinds == number)
-            left, ends = self._play_class(number, kernel, batch, chains.some(mine))
+        for begin, end in itertools.pairwise([0, *cuts.tolist(), order.size]):
+            mine = order[begin:end]
+            left, ends = self._play_class(int(kinds[mine[0]]), batch, chains.some(mine))
             found.append(np.stack([mine[left], ends]))
         stops = np.concatenate(found, axis=1)
         return stops[:, np.argsort(stops[0])]
 
-    def _play_class(self, number: int, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> Ints:
+    def _play_class(self, number: int, batch: BoundBatch, chains: Chains) -> Ints:
         """Play chains of streams of one class, as `_play_once`."""
         kind, shelf = self.classes[number]
         where, total = Where(self.place, shelf.chunks, shelf.shift), chains.heads.size
         if PLAIN:
             words = shelf.read(self.place[chains.owners])
-            stops = kind.seats[0].play(kernel, batch, chains, where, words)
+            stops = kind.seats[0].play(batch, chains, where, words)
             shelf.write(self.place[chains.owners], words)
             return stops
         if self.threads == 1 or total < FEW:
-            return kind.seats[0].play(kernel, batch, chains, where)
+            return kind.seats[0].play(batch, chains, where)
         with contextlib.suppress(MemoryError):  # fewer threads play as well
             while len(kind.seats) < self.threads:
                 kind.seats.append(self.family.seat(kind.sizes))
@@ -240,7 +246,7 @@ class Streams:
         cuts = [total * i // count for i in range(count + 1)]
 
         def part(i: int) -> Ints:
-            stops = kind.seats[i].play(kernel, batch, chains.some(slice(cuts[i], cuts[i + 1])), where)
+            stops = kind.seats[i].play(batch, chains.some(slice(cuts[i], cuts[i + 1])), where)
             stops[0] += cuts[i]
             return stops
 
