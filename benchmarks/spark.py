@@ -65,7 +65,7 @@ def table(rng, keys, rows, batch):
     return pa.table({"unique_id": names[key[order]], "ds": t[order], "y": y[order]})
 
 
-def streams(spark, folder, keys, rows, batches, shards):
+def streams(spark, folder, keys, rows, batches, shards, memory):
     """Processor seconds of each micro-batch."""
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(f"{folder}/in")
@@ -75,7 +75,8 @@ def streams(spark, folder, keys, rows, batches, shards):
         pq.write_table(rows_now, f"{folder}/in/.{batch}")
         os.rename(f"{folder}/in/.{batch}", f"{folder}/in/{batch}.parquet")
         if query is None:
-            said = thalweg.spark.run(spark.readStream.schema(schema).parquet(f"{folder}/in"), template(), shards=shards)
+            source = spark.readStream.schema(schema).parquet(f"{folder}/in")
+            said = thalweg.spark.run(source, template(), shards=shards, worker_memory=memory)
             writer = said.writeStream.format("parquet").option("path", f"{folder}/out")
             writer = writer.option("checkpointLocation", f"{folder}/state").trigger(processingTime="100 milliseconds")
             before, clock = spent(), time.perf_counter()
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--alone", type=int, default=1000, help="keys of the run with one value a key; 0: none")
+    parser.add_argument("--worker-memory", type=int, default=256_000_000, help="bytes of streams that workers keep")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     if given.quick:
@@ -149,7 +151,7 @@ def main():
     try:
         n = given.keys * given.rows
         print(f"{n:,} rows a micro-batch, {given.keys:,} keys, {given.shards} shards:")
-        found = streams(spark, folder, given.keys, given.rows, given.batches, given.shards)
+        found = streams(spark, folder, given.keys, given.rows, given.batches, given.shards, given.worker_memory)
         print(f"  warm: {1e6 * warm(found, given.rows) / n:.1f} us a row")
         seconds, said, total = local(folder)
         print(f"  bit-identical with a local fleet: {same(folder, 'out', said)}")
@@ -158,7 +160,7 @@ def main():
         print(f"local fleet: {1e6 * seconds / total:.1f} us a row")
         if given.alone:
             print(f"one value a key, {given.alone:,} keys:")
-            found = streams(spark, folder, given.alone, given.rows, given.batches, ALONE)
+            found = streams(spark, folder, given.alone, given.rows, given.batches, ALONE, given.worker_memory)
             print(f"  warm: {1e6 * warm(found, given.rows) / given.alone / given.rows:.1f} us a row")
     finally:
         shutil.rmtree(folder)

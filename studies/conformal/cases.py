@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from thalweg._core.extras import need
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import allocating
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import seed_of
-from thalweg.lab.streams import Array
 
 LAGS, FORGETTING = 3, 0.999  # of recursive least squares
 HORIZON = 5_000  # rounds of a synthetic stream
@@ -31,24 +31,24 @@ class Case:
     """A stream: one line about it, and the function that makes it: (y_hat, y), from (rng, T) where it is synthetic."""
 
     about: str
-    make: Callable[..., tuple[Array, Array]]
+    make: Callable[..., tuple[Floats, Floats]]
     real: bool = False
 
 
 # ------------------------------------------------------------------------------------------------------------ forecasts
 
 
-def persistence(z: Array) -> tuple[Array, Array]:
+def persistence(z: Floats) -> tuple[Floats, Floats]:
     """The last value."""
     return z[:-1], z[1:]
 
 
-def seasonal(z: Array, season: int) -> tuple[Array, Array]:
+def seasonal(z: Floats, season: int) -> tuple[Floats, Floats]:
     """The value a season ago."""
     return z[:-season], z[season:]
 
 
-def least_squares(z: Array, season: int = 0) -> tuple[Array, Array]:
+def least_squares(z: Floats, season: int = 0) -> tuple[Floats, Floats]:
     """Recursive least squares on the last values and that of a season ago, scaled by the first 50 values."""
     first, spread = float(np.mean(z[:50])), float(np.std(z[:50])) or 1.0
     lags = np.array([*range(1, LAGS + 1), *([season] if season else [])])
@@ -59,7 +59,7 @@ def least_squares(z: Array, season: int = 0) -> tuple[Array, Array]:
 
 
 @allocating
-def _recursive(z: Array, lags: Any, keep: float, said: Array) -> None:
+def _recursive(z: Floats, lags: Any, keep: float, said: Floats) -> None:
     d = lags.shape[0] + 1
     P, w, x, k = 100.0 * np.eye(d), np.zeros(d), np.ones(d), np.zeros(d)
     w[0] = 1.0  # the last value
@@ -88,28 +88,28 @@ def _need(module: str) -> Any:
         return need(module, "data", "This stream")
 
 
-def _river(name: str, drift: bool = False) -> Array:
+def _river(name: str, drift: bool = False) -> Floats:
     rows = getattr(_need("river.drift.datasets" if drift else "river.datasets"), name)()
     return np.array([y if np.isscalar(y) else next(iter(y.values())) for _, y in rows], dtype=np.float64)
 
 
-def _sea() -> Array:
+def _sea() -> Floats:
     data = _need("bokeh_sampledata.sea_surface_temperature").sea_surface_temperature
-    z: Array = data["temperature"].to_numpy(dtype=float)
+    z: Floats = data["temperature"].to_numpy(dtype=float)
     return z
 
 
-def _glucose() -> Array:
+def _glucose() -> Floats:
     data = _need("bokeh_sampledata.glucose").data["glucose"]
-    z: Array = _need("pandas").to_numeric(data, errors="coerce").dropna().to_numpy(dtype=float)[:20_000]
+    z: Floats = _need("pandas").to_numeric(data, errors="coerce").dropna().to_numpy(dtype=float)[:20_000]
     return z
 
 
-def _stock(name: str) -> Array:
+def _stock(name: str) -> Floats:
     return np.array(getattr(_need("bokeh_sampledata.stocks"), name)["adj_close"], dtype=np.float64)
 
 
-SERIES: dict[str, tuple[str, int, Callable[[], Array]]] = {  # description, season, loader
+SERIES: dict[str, tuple[str, int, Callable[[], Floats]]] = {  # description, season, loader
     "water": ("flow of water in a pipe, hourly", 24, functools.partial(_river, "WaterFlow")),
     "sea": ("temperature of the sea, every half hour", 48, _sea),
     "glucose": ("blood sugar, every 5 minutes", 0, _glucose),
@@ -121,7 +121,7 @@ SERIES: dict[str, tuple[str, int, Callable[[], Array]]] = {  # description, seas
 }
 
 
-def _real(series: str, forecast: Callable[..., tuple[Array, Array]], *arguments: Any) -> Callable[[], Any]:
+def _real(series: str, forecast: Callable[..., tuple[Floats, Floats]], *arguments: Any) -> Callable[[], Any]:
     return lambda: forecast(SERIES[series][2](), *arguments)
 
 
@@ -141,7 +141,7 @@ def _real_cases() -> dict[str, Case]:
 def _drawn(spread: Callable[[Generator, Any], Any], tails: float = math.inf) -> Callable[[Generator, int], Any]:
     """Forecasts 0; errors of Student's distribution (normal: infinitely many degrees) times a spread."""
 
-    def make(rng: Generator, T: int) -> tuple[Array, Array]:
+    def make(rng: Generator, T: int) -> tuple[Floats, Floats]:
         scale = spread(rng, np.arange(T))
         noise = rng.standard_normal(T) if tails == math.inf else rng.standard_t(tails, T)
         return np.zeros(T), noise * scale
@@ -149,7 +149,7 @@ def _drawn(spread: Callable[[Generator, Any], Any], tails: float = math.inf) -> 
     return make
 
 
-def _garch(rng: Generator, T: int) -> tuple[Array, Array]:
+def _garch(rng: Generator, T: int) -> tuple[Floats, Floats]:
     y, variance = np.empty(T), 1.0
     for t, e in enumerate(rng.standard_normal(T)):
         y[t] = e * math.sqrt(variance)
@@ -157,18 +157,18 @@ def _garch(rng: Generator, T: int) -> tuple[Array, Array]:
     return np.zeros(T), y
 
 
-def _autoregressive(rng: Generator, T: int) -> tuple[Array, Array]:
+def _autoregressive(rng: Generator, T: int) -> tuple[Floats, Floats]:
     y, last = np.empty(T), 0.0
     for t, e in enumerate(rng.standard_normal(T)):
         y[t] = last = 0.9 * last + e
     return np.zeros(T), y
 
 
-def _rare(rng: Generator, T: int) -> tuple[Array, Array]:
+def _rare(rng: Generator, T: int) -> tuple[Floats, Floats]:
     return np.zeros(T), rng.standard_normal(T) * (rng.random(T) < 0.3)
 
 
-def _shape(rng: Generator, T: int) -> tuple[Array, Array]:
+def _shape(rng: Generator, T: int) -> tuple[Floats, Floats]:
     return np.zeros(T), np.where(np.arange(T) < T // 2, rng.standard_normal(T), rng.standard_t(2, T))
 
 
@@ -202,7 +202,7 @@ CASES: dict[str, Case] = _real_cases() | SYNTHETIC
 
 
 @functools.lru_cache(maxsize=4)  # a worker plays many methods on the same data
-def draw(name: str, horizon: int | None) -> tuple[Array, Array]:
+def draw(name: str, horizon: int | None) -> tuple[Floats, Floats]:
     """Return forecasts and observations."""
     case = CASES[name]
     if case.real:

@@ -35,8 +35,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import allocating, inner
-from thalweg.lab.streams import Array
 
 __all__ = [
     "aci", "betting", "cop", "decaying", "dtaci", "eci", "portfolio", "saocp", "scale_free", "tracking", "window",
@@ -52,7 +52,7 @@ SHARE = 0.5  # of the correction of COP
 
 
 @inner
-def _insert(kept: Array, n: int, value: float) -> None:
+def _insert(kept: Floats, n: int, value: float) -> None:
     i = np.searchsorted(kept[:n], value)
     for j in range(n, i, -1):
         kept[j] = kept[j - 1]
@@ -60,13 +60,13 @@ def _insert(kept: Array, n: int, value: float) -> None:
 
 
 @inner
-def _remove(kept: Array, n: int, value: float) -> None:
+def _remove(kept: Floats, n: int, value: float) -> None:
     for j in range(np.searchsorted(kept[:n], value), n - 1):
         kept[j] = kept[j + 1]
 
 
 @inner
-def _quantile(kept: Array, n: int, p: float) -> float:
+def _quantile(kept: Floats, n: int, p: float) -> float:
     if n == 0 or p <= 0:
         return 0.0
     return kept[min(max(int(np.ceil(p * (n + 1) - 1e-12)) - 1, 0), n - 1)]  # type: ignore[no-any-return]
@@ -77,12 +77,12 @@ def _pinball(score: float, q: float, alpha: float) -> float:
     return (1 - alpha) * (score - q) if score > q else alpha * (q - score)
 
 
-def window(scores: Array, alpha: float, length: int) -> Array:
+def window(scores: Floats, alpha: float, length: int) -> Floats:
     """(1); a length of 0 is the whole past."""
     return aci(scores, alpha, 0.0, length)
 
 
-def aci(scores: Array, alpha: float, gamma: float, length: int = 500) -> Array:
+def aci(scores: Floats, alpha: float, gamma: float, length: int = 500) -> Floats:
     """(2)."""
     q = np.zeros(scores.size)
     _aci(scores, alpha, gamma, length or scores.size, q)
@@ -90,7 +90,7 @@ def aci(scores: Array, alpha: float, gamma: float, length: int = 500) -> Array:
 
 
 @allocating
-def _aci(scores: Array, alpha: float, gamma: float, length: int, q: Array) -> None:
+def _aci(scores: Floats, alpha: float, gamma: float, length: int, q: Floats) -> None:
     kept, n, level = np.zeros(length + 1), 0, alpha
     for t in range(scores.size):
         q[t] = _quantile(kept, n, 1 - level)
@@ -102,7 +102,7 @@ def _aci(scores: Array, alpha: float, gamma: float, length: int, q: Array) -> No
         n += 1
 
 
-def dtaci(scores: Array, alpha: float, length: int = 500) -> Array:
+def dtaci(scores: Floats, alpha: float, length: int = 500) -> Floats:
     """(3)."""
     q = np.zeros(scores.size)
     _dtaci(scores, alpha, length, GAMMAS, q)
@@ -110,7 +110,7 @@ def dtaci(scores: Array, alpha: float, length: int = 500) -> Array:
 
 
 @allocating
-def _dtaci(scores: Array, alpha: float, length: int, gammas: Array, q: Array) -> None:
+def _dtaci(scores: Floats, alpha: float, length: int, gammas: Floats, q: Floats) -> None:
     K, kept, n = gammas.size, np.zeros(length + 1), 0
     levels, weights = np.full(K, alpha), np.full(K, 1 / K)
     share = 1 / (2 * LENGTH)
@@ -132,19 +132,19 @@ def _dtaci(scores: Array, alpha: float, length: int, gammas: Array, q: Array) ->
         n += 1
 
 
-def scale_free(scores: Array, alpha: float, scale: float | None = None) -> Array:
+def scale_free(scores: Floats, alpha: float, scale: float | None = None) -> Floats:
     """(4)."""
     q = np.zeros(scores.size)
     _scale_free(scores, alpha, scale or _scale(scores), q)
     return q
 
 
-def _scale(scores: Array) -> float:
+def _scale(scores: Floats) -> float:
     return float(scores[:CALIBRATION].max()) or 1e-300
 
 
 @allocating
-def _scale_free(scores: Array, alpha: float, scale: float, q: Array) -> None:
+def _scale_free(scores: Floats, alpha: float, scale: float, q: Floats) -> None:
     x, squares = 0.0, 0.0
     for t in range(scores.size):
         q[t] = max(x, 0.0)
@@ -153,7 +153,7 @@ def _scale_free(scores: Array, alpha: float, scale: float, q: Array) -> None:
         x -= scale / np.sqrt(3.0) * g / np.sqrt(squares)
 
 
-def saocp(scores: Array, alpha: float, scale: float | None = None) -> Array:
+def saocp(scores: Floats, alpha: float, scale: float | None = None) -> Floats:
     """(5)."""
     q = np.zeros(scores.size)
     _saocp(scores, alpha, scale or _scale(scores), q)
@@ -161,7 +161,7 @@ def saocp(scores: Array, alpha: float, scale: float | None = None) -> Array:
 
 
 @allocating
-def _saocp(scores: Array, alpha: float, scale: float, q: Array) -> None:
+def _saocp(scores: Floats, alpha: float, scale: float, q: Floats) -> None:
     room = 1024  # experts alive: at most 8 of every level
     x, squares, bets, gains, won = np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room)
     born, ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
@@ -203,7 +203,7 @@ def _saocp(scores: Array, alpha: float, scale: float, q: Array) -> None:
             x[i] -= scale / np.sqrt(3.0) * g / np.sqrt(squares[i])
 
 
-def tracking(scores: Array, alpha: float, rate: float, integral: bool = False) -> Array:
+def tracking(scores: Floats, alpha: float, rate: float, integral: bool = False) -> Floats:
     """(6), or (7)."""
     q = np.zeros(scores.size)
     _tracking(scores, alpha, rate, integral, q)
@@ -211,7 +211,7 @@ def tracking(scores: Array, alpha: float, rate: float, integral: bool = False) -
 
 
 @allocating
-def _tracking(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> None:
+def _tracking(scores: Floats, alpha: float, rate: float, integral: bool, q: Floats) -> None:
     x, total, largest = 0.0, 0.0, 0.0
     for t in range(scores.size):
         add = 0.0
@@ -225,7 +225,7 @@ def _tracking(scores: Array, alpha: float, rate: float, integral: bool, q: Array
         total += missed
 
 
-def decaying(scores: Array, alpha: float, scale: float | None = None) -> Array:
+def decaying(scores: Floats, alpha: float, scale: float | None = None) -> Floats:
     """(8)."""
     q = np.zeros(scores.size)
     _decaying(scores, alpha, scale or _scale(scores), q)
@@ -233,14 +233,14 @@ def decaying(scores: Array, alpha: float, scale: float | None = None) -> Array:
 
 
 @allocating
-def _decaying(scores: Array, alpha: float, scale: float, q: Array) -> None:
+def _decaying(scores: Floats, alpha: float, scale: float, q: Floats) -> None:
     x = 0.0
     for t in range(scores.size):
         q[t] = max(x, 0.0)
         x += scale * (t + 1.0) ** -DECAY * ((1.0 if scores[t] > x else 0.0) - alpha)
 
 
-def betting(scores: Array, alpha: float, newton: bool = False) -> Array:
+def betting(scores: Floats, alpha: float, newton: bool = False) -> Floats:
     """(9)."""
     q = np.zeros(scores.size)
     _betting(scores, alpha, newton, q)
@@ -248,7 +248,7 @@ def betting(scores: Array, alpha: float, newton: bool = False) -> Array:
 
 
 @allocating
-def _betting(scores: Array, alpha: float, newton: bool, q: Array) -> None:
+def _betting(scores: Floats, alpha: float, newton: bool, q: Floats) -> None:
     bet, wealth, total, curvature = 0.0, 1.0, 0.0, 1.0
     for t in range(scores.size):
         x = bet * wealth
@@ -264,7 +264,7 @@ def _betting(scores: Array, alpha: float, newton: bool, q: Array) -> None:
             bet = total / (t + 2.0)
 
 
-def portfolio(scores: Array, alpha: float) -> Array:
+def portfolio(scores: Floats, alpha: float) -> Floats:
     """(10)."""
     q = np.zeros(scores.size)
     _portfolio(scores, alpha, q)
@@ -272,7 +272,7 @@ def portfolio(scores: Array, alpha: float) -> Array:
 
 
 @allocating
-def _portfolio(scores: Array, alpha: float, q: Array) -> None:
+def _portfolio(scores: Floats, alpha: float, q: Floats) -> None:
     wealth, missed = 1.0, 0.0
     for t in range(scores.size):
         b = (missed + 0.5) / (t + 1.0)
@@ -285,7 +285,7 @@ def _portfolio(scores: Array, alpha: float, q: Array) -> None:
             wealth *= (1.0 - b) / (1.0 - alpha)
 
 
-def eci(scores: Array, alpha: float, rate: float, integral: bool = False) -> Array:
+def eci(scores: Floats, alpha: float, rate: float, integral: bool = False) -> Floats:
     """(11), or (12)."""
     q = np.zeros(scores.size)
     _eci(scores, alpha, rate, integral, q)
@@ -293,7 +293,7 @@ def eci(scores: Array, alpha: float, rate: float, integral: bool = False) -> Arr
 
 
 @allocating
-def _eci(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> None:
+def _eci(scores: Floats, alpha: float, rate: float, integral: bool, q: Floats) -> None:
     x, at, added, count = 0.0, 0.0, 0.0, 0.0
     for t in range(scores.size):
         q[t] = max(at, 0.0)
@@ -310,7 +310,7 @@ def _eci(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> 
             at = x + step * e
 
 
-def cop(scores: Array, alpha: float, rate: float) -> Array:
+def cop(scores: Floats, alpha: float, rate: float) -> Floats:
     """(13)."""
     q = np.zeros(scores.size)
     _cop(scores, alpha, rate, q)
@@ -318,7 +318,7 @@ def cop(scores: Array, alpha: float, rate: float) -> Array:
 
 
 @allocating
-def _cop(scores: Array, alpha: float, rate: float, q: Array) -> None:
+def _cop(scores: Floats, alpha: float, rate: float, q: Floats) -> None:
     x, at = 0.0, 0.0
     for t in range(scores.size):
         q[t] = max(at, 0.0)

@@ -20,8 +20,8 @@ import tarfile
 
 import numpy as np
 
+from thalweg._core.types import Floats
 from thalweg.errors import InputError
-from thalweg.lab.streams import Array
 
 VARIABLE = "THALWEG_MAPIE"
 YEAR = "2019-"
@@ -34,7 +34,7 @@ def at_hand() -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def intervals() -> tuple[Array, Array]:
+def intervals() -> tuple[Floats, Floats]:
     """Return prices (T,) and published intervals (T, 2)."""
     path, found = os.environ[VARIABLE], {}
     try:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from thalweg.lab.studies.conformal import peers, published
 from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
+from thalweg._core.types import Floats
 from thalweg.estimators import ConformalBands, ConformalTracker
 from thalweg.lab.report import Row
-from thalweg.lab.streams import Array
 
 ALPHA = 0.1
 FIRST = 100  # rounds that are not scored
@@ -26,7 +26,7 @@ SHOWN = "sea, season"  # the stream whose intervals are drawn
 P = functools.partial
 
 OURS = "ConformalTracker"
-METHODS: dict[str, Callable[[Array], Array]] = {
+METHODS: dict[str, Callable[[Floats], Floats]] = {
     OURS: lambda scores: ConformalTracker(1 - ALPHA).run_scores(scores),
     "ConformalTracker 0.1": lambda scores: ConformalTracker(1 - ALPHA, correction=0.1).run_scores(scores),
     "DtACI": P(peers.dtaci, alpha=ALPHA),
@@ -95,13 +95,13 @@ def play_sides(*, case: str, sides: str, horizon: int | None = None) -> Row:
 # --------------------------------------------------------------------------------------------------------- late answers
 
 
-def _one(scores: Array, late: int) -> Array:
+def _one(scores: Floats, late: int) -> Floats:
     """One tracker that knows of the delay."""
-    q: Array = ConformalTracker(1 - ALPHA, horizon=late).run_scores(scores)
+    q: Floats = ConformalTracker(1 - ALPHA, horizon=late).run_scores(scores)
     return q
 
 
-def _interleaved(scores: Array, late: int) -> Array:
+def _interleaved(scores: Floats, late: int) -> Floats:
     """A tracker for every `late`-th round: each has its answer before it is asked again."""
     q = np.zeros(scores.size)
     for first in range(late):
@@ -109,20 +109,20 @@ def _interleaved(scores: Array, late: int) -> Array:
     return q
 
 
-def _full_rate(scores: Array, late: int) -> Array:
+def _full_rate(scores: Floats, late: int) -> Floats:
     """One tracker whose correction does not know of the delay."""
-    q: Array = ConformalTracker(1 - ALPHA, correction=min(0.05 * late**0.75, 1.0), horizon=late).run_scores(scores)
+    q: Floats = ConformalTracker(1 - ALPHA, correction=min(0.05 * late**0.75, 1.0), horizon=late).run_scores(scores)
     return q
 
 
-def _window(scores: Array, late: int) -> Array:
+def _window(scores: Floats, late: int) -> Floats:
     """The quantile of the last 500 that are known."""
     q = np.zeros(scores.size)
     q[late - 1 :] = peers.window(scores, ALPHA, 500)[: scores.size - late + 1]
     return q
 
 
-LATE: dict[str, Callable[[Array, int], Array]] = {
+LATE: dict[str, Callable[[Floats, int], Floats]] = {
     "one tracker": _one, "interleaved trackers": _interleaved, "correction as for no delay": _full_rate,
     "window 500": _window,
 }  # fmt: skip
@@ -140,7 +140,7 @@ def play_late(*, case: str, method: str, late: int, horizon: int | None = None) 
     return row | judged(scores, q, min(3 * FIRST, scores.size // 2))
 
 
-def judged(scores: Array, q: Array, first: int) -> Row:
+def judged(scores: Floats, q: Floats, first: int) -> Row:
     """How good thresholds are from this round on."""
     missed = scores > q
     inside = _means(~missed[first:], min(WINDOW, scores.size - first))
@@ -153,7 +153,7 @@ def judged(scores: Array, q: Array, first: int) -> Row:
     }
 
 
-def _means(values: NDArray[Any], n: int) -> Array:
+def _means(values: NDArray[Any], n: int) -> Floats:
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    means: Array = (sums[n:] - sums[:-n]) / n
+    means: Floats = (sums[n:] - sums[:-n]) / n
     return means

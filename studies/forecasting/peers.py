@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._core.extras import need
-from thalweg.lab.streams import Array
+from thalweg._core.types import Floats
 
 LEVELS = (0.8, 0.95)
 FITS, HISTORY = 4, 240
@@ -30,9 +30,9 @@ FITS, HISTORY = 4, 240
 class Made:
     """Forecasts of one method: row i is made before the value `start` + i is seen, column h - 1 is h steps ahead."""
 
-    mean: Array
-    lower: dict[float, Array] = field(default_factory=dict)
-    upper: dict[float, Array] = field(default_factory=dict)
+    mean: Floats
+    lower: dict[float, Floats] = field(default_factory=dict)
+    upper: dict[float, Floats] = field(default_factory=dict)
     seconds: float = 0.0
     rows: int = 0  # values that were worked through in these seconds
 
@@ -47,7 +47,7 @@ def _timed(made: Made) -> Iterator[None]:
 
 
 def _room(rows: int, horizon: int, intervals: bool = True) -> Made:
-    def empty() -> Array:
+    def empty() -> Floats:
         return np.full((rows, horizon), np.nan)
 
     if not intervals:
@@ -67,7 +67,7 @@ def _models() -> Any:
 
 
 def _refitted(make: Callable[[int], Any], history: int = HISTORY) -> Callable[..., Made]:
-    def forecast(y: Array, m: int, H: int, start: int) -> Made:
+    def forecast(y: Floats, m: int, H: int, start: int) -> Made:
         made = _room(y.size - start, H)
         fits = {start + i * (y.size - start) // FITS for i in range(FITS)}
         model, first, percent = make(m), 0, [round(100 * level) for level in LEVELS]
@@ -85,7 +85,7 @@ def _refitted(make: Callable[[int], Any], history: int = HISTORY) -> Callable[..
 def _repeated(seasonal: bool) -> Callable[..., Made]:
     """The last value, or that of the last season; intervals of a (seasonal) random walk with normal steps."""
 
-    def forecast(y: Array, m: int, H: int, start: int) -> Made:
+    def forecast(y: Floats, m: int, H: int, start: int) -> Made:
         made, m = _room(y.size - start, H), m if seasonal else 1
         steps, z = np.arange(H), {level: NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS}
         with _timed(made):
@@ -103,7 +103,7 @@ def _repeated(seasonal: bool) -> Callable[..., Made]:
 
 
 def _river(make: Callable[[int], Any]) -> Callable[..., Made]:
-    def forecast(y: Array, m: int, H: int, start: int) -> Made:
+    def forecast(y: Floats, m: int, H: int, start: int) -> Made:
         made, model = _room(y.size - start, H, intervals=False), make(m)
         made.rows = y.size
         with _timed(made):

@@ -17,9 +17,9 @@ import numpy as np
 from thalweg.lab.studies.forecasting.peers import LEVELS, PEERS, Made, start_of
 from thalweg.lab.studies.forecasting.series import SERIES, values
 
+from thalweg._core.types import Floats
 from thalweg.estimators import Forecaster
 from thalweg.lab.report import Row
-from thalweg.lab.streams import Array
 
 OURS = "Forecaster"
 METHODS = (OURS, *PEERS)
@@ -27,10 +27,10 @@ SHOWN = ("airline passengers", "electricity, England", "beer", "lynx", "water", 
 AHEAD = ("1", "H")
 
 
-def ours(y: Array, season: int, horizon: int) -> Made:
+def ours(y: Floats, season: int, horizon: int) -> Made:
     """The Forecaster, told the season and nothing else: forecasts of every round."""
 
-    def run(z: Array) -> Any:
+    def run(z: Floats) -> Any:
         return Forecaster(season=season, horizon=horizon, levels=LEVELS).run(z)
 
     run(y[:3])  # kernels are loaded before time is taken
@@ -58,11 +58,11 @@ def play_one(*, series: str, method: str, horizon: int | None = None) -> Row:
     return row | {"fan": _fan(whole, y, season) if series in SHOWN else {}}
 
 
-def _from(bands: dict[float, Array], start: int) -> dict[float, Array]:
+def _from(bands: dict[float, Floats], start: int) -> dict[float, Floats]:
     return {level: band[start:] for level, band in bands.items()}
 
 
-def judged(made: Made, y: Array, start: int, season: int) -> Row:
+def judged(made: Made, y: Floats, start: int, season: int) -> Row:
     """How good forecasts are that begin in round `start`; None where some is not finite or there are none."""
     H = made.mean.shape[1]
     scale = float(np.mean(np.abs(y[season:start] - y[: start - season])))
@@ -81,13 +81,13 @@ def judged(made: Made, y: Array, start: int, season: int) -> Row:
     return row
 
 
-def _pairs(said: Array, y: Array, start: int, h: int) -> tuple[Array, Array]:
+def _pairs(said: Floats, y: Floats, start: int, h: int) -> tuple[Floats, Floats]:
     """Return forecasts h steps ahead, and observations."""
     came = y[start + h - 1 :]
     return said[: came.size, h - 1], came
 
 
-def covered(made: Made, y: Array, start: int, h: int, level: float) -> tuple[float | None, float | None, int]:
+def covered(made: Made, y: Floats, start: int, h: int, level: float) -> tuple[float | None, float | None, int]:
     """Share inside, interval score and number of the finite intervals h steps ahead."""
     low, came = _pairs(made.lower[level], y, start, h)
     high, _ = _pairs(made.upper[level], y, start, h)
@@ -100,13 +100,13 @@ def covered(made: Made, y: Array, start: int, h: int, level: float) -> tuple[flo
     return float(np.mean(missed == 0)), float(np.mean(score)), int(came.size)
 
 
-def _by_horizon(made: Made, y: Array, level: float) -> list[list[Any]]:
+def _by_horizon(made: Made, y: Floats, level: float) -> list[list[Any]]:
     """For every horizon: coverage of the whole run, and the number of answers."""
     found = [covered(made, y, 0, h, level) for h in range(1, made.mean.shape[1] + 1)]
     return [[inside, count] for inside, _, count in found]
 
 
-def _fan(made: Made, y: Array, season: int) -> Row:
+def _fan(made: Made, y: Floats, season: int) -> Row:
     """The last forecast with all its answers, and the values before it."""
     H = made.mean.shape[1]
     t = y.size - H

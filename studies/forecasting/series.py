@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from thalweg._core.extras import need
+from thalweg._core.types import Floats
 from thalweg.errors import MissingExtraError
-from thalweg.lab.streams import Array
 
 LONGEST = 1500
 HALVES = ("choose", "confirm")
@@ -277,7 +277,7 @@ def _frame(package: str, item: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4)  # a worker runs many methods on the same series
-def values(name: str) -> Array:
+def values(name: str) -> Floats:
     """The values of a series."""
     s = SERIES[name]
     data = _frame(s.package, s.item)
@@ -291,7 +291,7 @@ def values(name: str) -> Array:
     return np.ascontiguousarray(_longest(y)[-LONGEST:])
 
 
-def _longest(y: Array) -> Array:
+def _longest(y: Floats) -> Floats:
     """The longest stretch without a missing value; of equally long ones the first."""
     holes = np.concatenate([[-1], np.flatnonzero(~np.isfinite(y)), [y.size]])
     i = int(np.argmax(np.diff(holes)))

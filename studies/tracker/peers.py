@@ -35,9 +35,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.types import Floats
 from thalweg._kernels.jit import allocating
 from thalweg._kernels.pointers import Pointer, call
-from thalweg.lab.streams import Array, Stream
+from thalweg.lab.streams import Stream
 
 __all__ = [
     "ADAGRAD",
@@ -64,21 +65,21 @@ LEAST = 1e-6  # of a weight, so that a member that was out of favour can come ba
 # --------------------------------------------------------------------------------------------------------- as functions
 
 
-def optimiser(stream: Stream, rule: int, rate: float) -> Array:
+def optimiser(stream: Stream, rule: int, rate: float) -> Floats:
     """The losses of one of river's optimisers, (1) to (3)."""
     losses = np.empty(len(stream.problem))
     _optimise(_world(stream), rule, rate, _start(stream), losses)
     return losses
 
 
-def coin_betting(stream: Stream) -> Array:
+def coin_betting(stream: Stream) -> Floats:
     """The losses of (5)."""
     losses, X = np.empty(len(stream.problem)), stream.domain
     _bet(_world(stream), stream.gradient_bound, X.center.ravel().copy(), X.radius, losses)
     return losses
 
 
-def least_squares(stream: Stream, forgetting: float) -> Array:
+def least_squares(stream: Stream, forgetting: float) -> Floats:
     """The losses of (4)."""
     losses = np.empty(len(stream.problem))
     first = 1 / (RIDGE * float(np.mean(stream.problem.features**2)))
@@ -86,20 +87,20 @@ def least_squares(stream: Stream, forgetting: float) -> Array:
     return losses
 
 
-def filters(stream: Stream, projected: bool = True) -> Array:
+def filters(stream: Stream, projected: bool = True) -> Floats:
     """The losses of (6), projected or not."""
     losses, unit = np.empty(len(stream.problem)), float(np.mean(stream.problem.features**2))
     _filter(_world(stream), LAMBDAS, WALKS / unit, 1 / (RIDGE * unit), _start(stream), projected, losses)
     return losses
 
 
-def running_mean(stream: Stream) -> Array:
+def running_mean(stream: Stream) -> Floats:
     """The losses of predicting the mean of all labels so far, 0 at first. It need not be a prediction of X."""
     b = stream.problem.labels
     return stream.problem._values(np.r_[0.0, np.cumsum(b)[:-1] / np.arange(1, b.size)])
 
 
-def persistence(stream: Stream) -> Array:
+def persistence(stream: Stream) -> Floats:
     """The losses of predicting the last label, 0 at first. It need not be a prediction of X."""
     return stream.problem._values(np.r_[0.0, stream.problem.labels[:-1]])
 
@@ -107,13 +108,13 @@ def persistence(stream: Stream) -> Array:
 class World(NamedTuple):
     """The rounds and the set of a stream, for kernels."""
 
-    features: Array
-    labels: Array
+    features: Floats
+    labels: Floats
     value: Pointer
     slope: Pointer
     parameter: float
     onto: Pointer
-    par: Array
+    par: Floats
 
 
 def _world(stream: Stream) -> World:
@@ -121,7 +122,7 @@ def _world(stream: Stream) -> World:
     return World(p.features, p.labels, p.phi.value, p.phi.slope, p.parameter, X.onto, X.par)
 
 
-def _start(stream: Stream) -> Array:
+def _start(stream: Stream) -> Floats:
     return stream.domain.project(stream.domain.center).ravel()
 
 
@@ -129,7 +130,7 @@ def _start(stream: Stream) -> Array:
 
 
 @allocating
-def _optimise(world: World, rule: int, rate: float, start: Array, losses: Array) -> None:
+def _optimise(world: World, rule: int, rate: float, start: Floats, losses: Floats) -> None:
     a, b = world.features, world.labels
     T, d = a.shape
     w, m, v, work = start.copy(), np.zeros(d), np.zeros(d), np.zeros(d)
@@ -155,7 +156,7 @@ def _optimise(world: World, rule: int, rate: float, start: Array, losses: Array)
 
 
 @allocating
-def _least_squares(world: World, forgetting: float, first: float, start: Array, losses: Array) -> None:
+def _least_squares(world: World, forgetting: float, first: float, start: Floats, losses: Floats) -> None:
     a, b = world.features, world.labels
     T, d = a.shape
     w, x, u, work = start.copy(), start.copy(), np.zeros(d), np.zeros(d)
@@ -184,8 +185,8 @@ def _least_squares(world: World, forgetting: float, first: float, start: Array, 
 
 
 @allocating
-def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Array, projected: bool,
-            losses: Array) -> None:  # fmt: skip
+def _filter(world: World, lambdas: Floats, walks: Floats, first: float, start: Floats, projected: bool,
+            losses: Floats) -> None:  # fmt: skip
     a, b = world.features, world.labels
     (T, d), K = a.shape, lambdas.shape[0]
     x, u, work = start.copy(), np.zeros(d), np.zeros(d)
@@ -247,7 +248,7 @@ def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Arr
 
 
 @allocating
-def _bet(world: World, G: float, center: Array, R: float, losses: Array) -> None:
+def _bet(world: World, G: float, center: Floats, R: float, losses: Floats) -> None:
     a, b = world.features, world.labels
     T, d = a.shape
     y, x, total, work = center.copy(), center.copy(), np.zeros(d), np.zeros(d)

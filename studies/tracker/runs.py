@@ -16,18 +16,19 @@ from thalweg.lab.studies.tracker import peers, squared
 from thalweg.lab.studies.tracker.cases import ALL, calm_of, draw
 
 import thalweg as tw
+from thalweg._core.types import Floats
 from thalweg.cards import recipes
 from thalweg.domains import Ball
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.streams import Array, Stream, measured, planted
+from thalweg.lab.streams import Stream, measured, planted
 from thalweg.problems import LinearRegression, paper_ellipsoid
 
 REFERENCE = "OGD, best step"
 STEPS = range(-20, 21)
 LARGEST_DIMENSION = 128  # entries of a decision up to which d^2 numbers a round are played
 
-Method = Callable[[Stream], "Array | None"]
+Method = Callable[[Stream], "Floats | None"]
 
 # ---------------------------------------------------------------------------------------------------------- the methods
 
@@ -56,25 +57,25 @@ def learner_of(name: str, stream: Stream) -> tw.Learner | None:
     return build(name, stream)
 
 
-def _learner(stream: Stream, name: str) -> Array | None:
+def _learner(stream: Stream, name: str) -> Floats | None:
     learner = learner_of(name, stream)
     return None if learner is None else _played(learner, stream)
 
 
-def _played(learner: tw.Learner, stream: Stream) -> Array:
+def _played(learner: tw.Learner, stream: Stream) -> Floats:
     run = tw.play(learner, stream.problem)
     if run.interrupted:
         raise KeyboardInterrupt
     return run.losses
 
 
-def _least_squares(stream: Stream, forgetting: float) -> Array | None:
+def _least_squares(stream: Stream, forgetting: float) -> Floats | None:
     if stream.problem.loss != "squared" or stream.domain.dim > LARGEST_DIMENSION:
         return None
     return peers.least_squares(stream, forgetting)
 
 
-def _mean(stream: Stream) -> Array | None:
+def _mean(stream: Stream) -> Floats | None:
     return peers.running_mean(stream) if stream.problem.loss in ("squared", "absolute", "huber") else None
 
 

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from thalweg.lab.studies.tracker.cases import ALL, Array, Case, Generator, _dot, _lags, _rows, _sphere, _stages
+from thalweg.lab.studies.tracker.cases import ALL, Case, Generator, _dot, _lags, _rows, _sphere, _stages
 
 from thalweg._core.extras import need
+from thalweg._core.types import Floats
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearRegression
@@ -23,17 +24,17 @@ __all__ = ["APART", "GROUP", "OPEN", "SQUARED"]
 GROUP = "squared"
 
 
-def _stream(domain: Domain, a: Array, b: Array) -> Stream:
+def _stream(domain: Domain, a: Floats, b: Floats) -> Stream:
     return measured("", domain, LinearRegression(a, b))
 
 
-def _smooth(rng: Generator, T: int, d: int, period: float) -> Array:
+def _smooth(rng: Generator, T: int, d: int, period: float) -> Floats:
     """Each of d numbers between -1 and 1 is a sine of about this period, with a phase of its own."""
     periods, phases = period * rng.uniform(0.7, 1.4, d), rng.uniform(0, 2 * math.pi, d)
     return np.sin(2 * math.pi * np.arange(T)[:, None] / periods + phases)
 
 
-def _walk(rng: Generator, T: int, d: int, step: float) -> Array:
+def _walk(rng: Generator, T: int, d: int, step: float) -> Floats:
     """On the unit sphere, in steps of this length."""
     w = _sphere(rng, 1, d)[0]
     path = np.empty((T, d))

@@ -16,7 +16,7 @@ from tests.spark.engine import assert_same_rows, local, needs_spark, rows, start
 from thalweg.errors import InputError, MissingExtraError, StateError
 from thalweg.estimators import Aggregator, ConformalTracker, Forecaster
 from thalweg.fleet import shard_of
-from thalweg.spark.shards import Shard, ShardJob
+from thalweg.spark.shards import KEY, NULLS, TARGET, TIME, WAIT, KeptShards, Shard, ShardJob
 
 pytestmark = needs_spark
 SCHEMA = "unique_id string, ds long, y double"
@@ -191,13 +191,54 @@ def test_state_of_another_job_is_refused():
         Shard(dataclasses.replace(job, shards=6), value)
     with pytest.raises(StateError, match="other arguments than the template"):
         Shard(dataclasses.replace(job, template=Forecaster(lags=3)), value)
-    with pytest.raises(StateError, match=r"the state has format 3; .* reads format 2"):
-        Shard(job, (3, *value[1:]))
+    with pytest.raises(StateError, match=r"the state has format 4; .* reads format 3"):
+        Shard(job, (4, *value[1:]))
     with pytest.raises(StateError, match="damaged"):
-        Shard(job, (*value[:2], value[2][:2000]))
+        Shard(job, (*value[:3], value[3][:2000]))
     for kept in (b"x" * 5, b"x" * 50):
         with pytest.raises(StateError, match="damaged at byte 0"):
-            Shard(job, value, (kept,))
+            Shard(job, value, (shard.version, kept))
+
+
+def a_batch(batch):
+    """Rows of a micro-batch, as workers get them."""
+    import pandas
+
+    y = np.random.default_rng(batch).standard_normal(3)
+    return pandas.DataFrame({KEY: ["a", "b", "c"], TIME: 3 * [batch], NULLS: np.zeros(3, np.int8), TARGET: y})
+
+
+def micro_batch(job, state, batch, kept):
+    """Play a micro-batch like a worker with these shards; returns the state after it and the answers."""
+    streams, waiting = state
+    shard = kept.take(waiting) or Shard(job, streams, waiting)
+    said = shard.play(a_batch(batch))
+    streams = shard.value() if shard.due else streams
+    kept.keep(shard)
+    return (streams, shard.rows()), said["result0"].to_numpy()
+
+
+@pytest.mark.parametrize("memory", [0, 1_000_000])
+def test_workers_that_keep_streams_say_what_the_state_says(memory):
+    """Two workers take turns, attempts fail and are repeated, and the state goes back: always the same answers."""
+    made = Forecaster(lags=2, season=None)
+    job = ShardJob(made, {"time_col": "ds", "threads": 1}, (), ("result0",), 5, "raise", memory)
+    none = dataclasses.replace(job, worker_memory=0)
+    workers, rng = [KeptShards(), KeptShards()], np.random.default_rng(1)
+    state = want = (None, None)
+    received = 0
+    for batch in range(3 * WAIT):
+        want, answers = micro_batch(none, want, batch, KeptShards())
+        if rng.random() < 0.4:  # an attempt whose state is lost
+            micro_batch(job, state, batch, workers[rng.integers(2)])
+        worker = workers[rng.integers(2)]
+        versions = [shard.version for shard in worker._kept.values()]
+        received += state[1] is None or state[1][0] not in versions
+        state, said = micro_batch(job, state, batch, worker)
+        assert said.tobytes() == answers.tobytes()
+        assert Shard(job, *state).fleet.to_bytes() == Shard(job, *want).fleet.to_bytes()
+        assert sum(len(worker._kept) for worker in workers) <= (2 if memory else 0)
+    assert received < batch / 2 if memory else received == batch + 1
 
 
 def test_bad_rows(spark, tmp_path):

@@ -147,7 +147,7 @@ class FrameRows:
         if ids.dtype.is_float():
             empty = empty | np.isnan(cells(ids))
         self.refuse(empty, f"{id_col!r} is empty. Name the series, or remove the row.")
-        if ids.dtype in (nw.List, nw.Struct, nw.Floats):
+        if ids.dtype in (nw.List, nw.Struct, nw.Array):
             raise InputError(f"{self.owner}: {id_col!r} must name series by text or numbers. Its type is {ids.dtype}.")
         self.labels = ids.to_list()
         return ids

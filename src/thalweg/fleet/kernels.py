@@ -13,7 +13,7 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.fleet.chains import after
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Ahead", "Mount", "Where", "run_fleet", "stopped"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "RowsAhead", "Where", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
@@ -48,7 +48,7 @@ class Mount(NamedTuple):
     ahead: int
 
 
-class Ahead(NamedTuple):
+class RowsAhead(NamedTuple):
     """The rows of a batch, which are fetched ahead of time like the streams.
 
     `lines` has the addresses of the cache lines of row 0 in all arrays, `strides` the bytes from row to row.
@@ -82,8 +82,8 @@ def run_fleet(
 ) -> int:
     """Play the chains that begin in rows `heads`, of these streams.
 
-    `mounting` has a `Mount`, `coming` an `Ahead`. Returns how many stopped; `stops` (2, n) has their indices and the
-    results of their steps.
+    `mounting` has a `Mount`, `coming` a `RowsAhead`. Returns how many stopped; `stops` (2, n) has their indices and
+    the results of their steps.
     """  # fmt: skip
     mount, rows = parts(mounting), parts(coming)
     words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead

@@ -25,7 +25,7 @@ from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
 from thalweg.fleet.chains import Chains
-from thalweg.fleet.kernels import Ahead, Mount, Where, run_fleet
+from thalweg.fleet.kernels import Mount, RowsAhead, Where, run_fleet
 
 __all__ = ["BoundBatch", "StreamSeat"]
 
@@ -61,7 +61,7 @@ class BoundBatch:
         self.step, self.batch, tree = step, batch, bind(batch)
         self.kind, self.closed = tree.kind, Closed(tree)
         rows = min(MOST_ROWS, -(-chains.rows // max(chains.heads.size, 1)))
-        self.ahead = bind(Ahead(*_lines(batch, chains.rows), chains.following, rows))
+        self.ahead = bind(RowsAhead(*_lines(batch, chains.rows), chains.following, rows))
 
 
 class StreamSeat:

@@ -37,6 +37,7 @@ def run(
     columns: Sequence[str] = (),
     shards: int = 64,
     on_bad: str = "raise",
+    worker_memory: int = 256_000_000,
 ) -> DataFrame:
     """Predict every row of a Spark frame, then learn it, with a learner like `template` for every key.
 
@@ -54,6 +55,9 @@ def run(
         changed once a stream has a checkpoint.
     on_bad : {"raise", "skip"}
         Whether an invalid row fails the job, or gets nan as its predictions.
+    worker_memory : int
+        Bytes of streams that each Python worker keeps between micro-batches, so that Spark need not send them again.
+        The truth is in Spark's state: a worker whose streams are not those of the state reads them. 0 keeps none.
 
     Returns
     -------
@@ -68,6 +72,7 @@ def run(
         raise InputError(f"{OWNER} needs a Spark frame. Got {short_repr(rows)}.")
     check_choice(OWNER, "on_bad", on_bad, ("raise", "skip"))
     count = check_count(OWNER, "shards", shards, most=2**31 - 1)
+    kept = check_count(OWNER, "worker_memory", worker_memory, least=0)
     when = check_text(OWNER, "time_col", time_col)
     names_of = {"id_col": id_col, "time_col": when, "target_col": target_col}
     options: dict[str, Any] = {**names_of, "columns": tuple(columns), "threads": 1}
@@ -77,7 +82,7 @@ def run(
     kinds = _kinds(rows, [id_col, when, target_col, *family.columns])
     given = {name: f"column{j}" for j, name in enumerate(family.columns)}
     made = tuple(f"result{j}" for j in range(len(names) - 1))
-    job = ShardJob(template, options, tuple(given.values()), made, count, on_bad)
+    job = ShardJob(template, options, tuple(given.values()), made, count, on_bad, kept)
     F = frames.functions
     there, back, held = _time(F, when, kinds[when])
     whole = kinds[id_col] in WHOLE
@@ -118,8 +123,8 @@ def read_shard(template: Any, value: Any, rows: Any = None, **options: Any) -> F
     options are those of `run`, without `shards` and `on_bad`.
     """
     job = ShardJob(template, {"time_col": "ds", **options}, (), (), value["shards"], "skip")
-    kept = None if rows is None else (rows["data"],)
-    return Shard(job, (value["format"], value["shards"], value["data"]), kept).fleet
+    kept = None if rows is None else (rows["version"], rows["data"])
+    return Shard(job, tuple(value[name] for name in ("format", "shards", "version", "data")), kept).fleet
 
 
 def _quoted(name: str) -> str:

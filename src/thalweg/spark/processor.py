@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from thalweg.spark import shards
 from thalweg.spark.shards import Shard, ShardJob
 
 if TYPE_CHECKING:
@@ -22,23 +23,20 @@ def processor_of(job: ShardJob) -> Any:
 
         def init(self, handle: Any) -> None:
             """Name the values in the engine's state."""
-            self._streams = handle.getValueState("streams", "format int, shards int, data binary")
-            self._rows = handle.getValueState("rows", "data binary")
+            self._streams = handle.getValueState("streams", "format int, shards int, version binary, data binary")
+            self._rows = handle.getValueState("rows", "version binary, data binary")
 
         def handleInputRows(self, key: Any, rows: Iterator[DataFrame], timerValues: Any) -> Iterator[DataFrame]:
             """Play the rows of a shard in this micro-batch."""
             import pandas
 
-            frames = list(rows)
-            waiting = self._rows.get()
-            shard = Shard(job, self._streams.get(), waiting)
+            frames, waiting = list(rows), self._rows.get()
+            shard = shards.KEPT.take(waiting) or Shard(job, self._streams.get(), waiting)
             said = shard.play(frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True))
-            if not shard.due:
-                self._rows.update(shard.rows())
-            else:
+            if shard.due:
                 self._streams.update(shard.value())
-                if waiting is not None:
-                    self._rows.clear()
+            self._rows.update(shard.rows())
+            shards.KEPT.keep(shard)
             yield said
 
         def close(self) -> None:

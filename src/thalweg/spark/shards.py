@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +20,23 @@ from thalweg.fleet.reading import INTEGERS, STEP, BatchRows
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["KEY", "NO_KEY", "NO_TIME", "NULLS", "OWNER", "SHARD", "STEP", "TARGET", "TIME", "Shard", "ShardJob"]
+__all__ = [
+    "KEY",
+    "NO_KEY",
+    "NO_TIME",
+    "NULLS",
+    "OWNER",
+    "SHARD",
+    "STEP",
+    "TARGET",
+    "TIME",
+    "KeptShards",
+    "Shard",
+    "ShardJob",
+]
 
-FORMAT = 2  # of the values in the engine's state
+FORMAT = 3  # of the values in the engine's state
+NAME = 16  # bytes at the beginning of a version that all versions of a shard share
 WAIT = 8  # rows a stream that are kept beside the streams
 SHARD, KEY, TIME, TARGET, NULLS = "shard", "key", "time", "target", "nulls"  # columns between Spark and its workers
 NO_KEY, NO_TIME = 1, 2  # bits of NULLS
@@ -43,6 +59,8 @@ class ShardJob:
         Number of shards.
     on_bad : str
         As that of `Fleet.run`.
+    worker_memory : int
+        Bytes of streams that a worker may keep between micro-batches.
     """
 
     template: Any
@@ -51,6 +69,7 @@ class ShardJob:
     results: tuple[str, ...]
     shards: int
     on_bad: str
+    worker_memory: int = 0
 
 
 class Shard:
@@ -64,16 +83,22 @@ class Shard:
     job : ShardJob
         The job.
     value, rows : tuples, optional
-        The values in the engine's state: (format, shards, streams) and (rows,). Without them the shard is new.
+        The values in the engine's state: (format, shards, version, streams) and (version, rows). Without them the shard
+        is new.
     """
 
-    def __init__(self, job: ShardJob, value: tuple[int, int, bytes] | None = None, rows: Any = None) -> None:
+    def __init__(
+        self,
+        job: ShardJob,
+        value: tuple[int, int, bytes, bytes] | None = None,
+        rows: tuple[bytes, bytes] | None = None,
+    ) -> None:
         self.job, self._new = job, value is None
         self._waiting, self._count = b"", 0  # rows as journal entries, and their number
         if value is None:
             self.fleet = Fleet(job.template, **job.options)
             return
-        form, shards, data = value
+        form, shards, self.version, data = value
         if form != FORMAT:
             raise StateError(f"{OWNER}: the state has format {form}; this version of thalweg reads format {FORMAT}.")
         if shards != job.shards:
@@ -82,36 +107,41 @@ class Shard:
             )
         self.fleet = Fleet.from_bytes(job.template, bytes(data), **job.options)
         if rows is not None:
-            self._replay(bytes(rows[0]))
+            self.catch_up(bytes(rows[1]))
 
     @property
     def _player(self) -> Player:
         return self.fleet._player
 
-    def _replay(self, data: bytes) -> None:
-        """Play rows again."""
-        end = 0
-        for _, arrays, place in read_entries("Rows in the state", data):
+    def catch_up(self, data: bytes) -> bool:
+        """Play those of the rows in the state that were not played yet; False if others were played."""
+        if not data.startswith(self._waiting):
+            return False
+        begin = end = len(self._waiting)
+        for _, arrays, place in read_entries("Rows in the state", data[begin:]):
             keys, times, n = keys_of_arrays(arrays), arrays["times"], arrays["times"].size
             read = BatchRows(keys, {}, times, arrays["values"], arrays["columns"], clock=INTEGERS)
             self._player.run(read, "skip")  # rows that were left out then are left out again
-            end, self._count = place, self._count + n
+            end, self._count = begin + place, self._count + n
         if end != len(data):
             raise StateError(f"{OWNER}: rows in the state are damaged at byte {end} of {len(data)}.")
         self._waiting = data
+        return True
 
     @property
     def due(self) -> bool:
         """Whether to write the streams, not the rows."""
         return self._new or self._count > WAIT * len(self.fleet)
 
-    def value(self) -> tuple[int, int, bytes]:
-        """Return the streams as a value of the engine's state."""
-        return FORMAT, self.job.shards, self.fleet.to_bytes()
+    def value(self) -> tuple[int, int, bytes, bytes]:
+        """Return the streams, in a version of their own, as a value of the engine's state."""
+        name = uuid.uuid4().bytes if self._new else self.version[:NAME]
+        self._new, self._waiting, self._count, self.version = False, b"", 0, name + uuid.uuid4().bytes
+        return FORMAT, self.job.shards, self.version, self.fleet.to_bytes()
 
-    def rows(self) -> tuple[bytes]:
+    def rows(self) -> tuple[bytes, bytes]:
         """Return the rows since the streams were written as a value of the engine's state."""
-        return (self._waiting,)
+        return self.version, self._waiting
 
     def play(self, rows: DataFrame) -> DataFrame:
         """Predict all rows and learn them; returns keys, times, steps if there are several, targets and predictions."""
@@ -161,3 +191,37 @@ class Shard:
             when = f"{job.options['time_col']} = {rows[TIME].iloc[row]}"
             more = f"; {len(error.rows)} rows in all" * (len(error.rows) > 1)
             raise InputError(f"{OWNER}: key {key!r} at {when}: {why}{more}. The batch was not played.") from None
+
+
+class KeptShards:
+    """Shards that a worker keeps between micro-batches, so that it need not receive their streams again.
+
+    A version of streams has a name that is never used again, and rows are only appended to it. So a shard with the
+    version in the engine's state, whose rows are the first of those in the state, is what the state says once it has
+    played the others. Any other shard is read from the state.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Shard] = {}
+
+    def take(self, rows: tuple[bytes, bytes] | None) -> Shard | None:
+        """Return the shard whose rows these are in the state, if it is here; it is kept no longer."""
+        if rows is None:
+            return None
+        version, data = map(bytes, rows)
+        shard = self._kept.pop(version[:NAME], None)
+        return shard if shard is not None and shard.version == version and shard.catch_up(data) else None
+
+    def keep(self, shard: Shard) -> None:
+        """Keep a shard in the place of its older versions.
+
+        Where all take more memory than their job allows, some are dropped by chance: every micro-batch reads the shards
+        in the same order, so that the oldest would be the next ones.
+        """
+        self._kept[shard.version[:NAME]] = shard
+        size = sum(one.fleet.nbytes for one in self._kept.values())
+        while size > shard.job.worker_memory:
+            size -= self._kept.pop(random.choice(list(self._kept))).fleet.nbytes
+
+
+KEPT = KeptShards()  # of this process, in a module: Spark gives every task a copy of what is in its processor
