@@ -16,7 +16,8 @@ from tests.spark.engine import assert_same_rows, local, needs_spark, rows, start
 from thalweg.errors import InputError, MissingExtraError, StateError
 from thalweg.estimators import Aggregator, ConformalTracker, Forecaster
 from thalweg.fleet import shard_of
-from thalweg.spark.shards import KEY, NULLS, TARGET, TIME, WAIT, KeptShards, Shard, ShardJob
+from thalweg.spark.processor import processor_of
+from thalweg.spark.shards import KEPT, KEY, NULLS, TARGET, TIME, WAIT, KeptShards, Shard, ShardJob
 
 pytestmark = needs_spark
 SCHEMA = "unique_id string, ds long, y double"
@@ -137,7 +138,7 @@ class Stream:
         found, waiting = [], self.state("rows")
         for shard, value in self.state("streams").items():
             mine = thalweg.spark.read_shard(template(), value, waiting.get(shard))
-            assert (value["format"], value["shards"]) == (2, 5)
+            assert (value["format"], value["shards"]) == (3, 5)
             assert set(shard_of(mine.keys(), 5).tolist()) == {shard}
             for key in mine:
                 assert_same(mine[key], fleet[key])
@@ -239,6 +240,13 @@ def test_workers_that_keep_streams_say_what_the_state_says(memory):
         assert Shard(job, *state).fleet.to_bytes() == Shard(job, *want).fleet.to_bytes()
         assert sum(len(worker._kept) for worker in workers) <= (2 if memory else 0)
     assert received < batch / 2 if memory else received == batch + 1
+
+
+def test_a_processor_that_is_sent_to_a_worker_finds_the_streams_that_the_worker_keeps():
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    job = ShardJob(template(), {"time_col": "ds", "threads": 1}, (), ("result0",), 5, "raise")
+    sent = cloudpickle.loads(cloudpickle.dumps(processor_of(job)))
+    assert sent.handleInputRows.__globals__["shards"].KEPT is KEPT
 
 
 def test_bad_rows(spark, tmp_path):
