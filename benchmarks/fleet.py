@@ -231,7 +231,8 @@ def main():
         Case("EfficientDynamic(Box(8))", dynamic, n),
         Case("Tracker(Ball(4))", lambda: tw.Tracker(Ball(4)), n // 10),
         Case("Forecaster(lags=8, season=None)", lambda: Forecaster(lags=8, season=None), n // 10),
-        Case("Forecaster()", lambda: Forecaster(), n // 50),
+        Case("Forecaster(lags=8)", lambda: Forecaster(lags=8), n // 10),
+        Case("Forecaster()", lambda: Forecaster(), n // 10),
         Case("ConformalTracker(0.9)", lambda: ConformalTracker(0.9), n // 50),
     ):
         measure(case, given.threads)
