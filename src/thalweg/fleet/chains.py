@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.types import Ints
+from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
 
 __all__ = ["Chains", "after", "chains_of"]
 
 SPARSE = 16  # streams of the fleet for each row, from which on only those of the batch are counted
+AHEAD, ENTRY = 32, 4  # rows whose streams are asked for ahead of time, and bytes of an entry of `first`
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -59,9 +61,11 @@ def chains_of(streams: Ints, top: int, order: Ints | None = None) -> Chains:
 @kernel
 def link_rows(streams: Ints, order: Ints, first: NDArray[np.int32], following: Ints) -> int:
     """Find the chains, whose first rows `first` has; it is -1 before. Returns how many rows follow another one."""
-    count = 0
+    count, base = 0, first.ctypes.data
     for i in range(streams.shape[0] - 1, -1, -1):
         t = order[i] if order.shape[0] > 0 else i
+        if t >= AHEAD:
+            fetch(base + ENTRY * streams[t - AHEAD])
         s = streams[t]
         if s < 0:
             following[t] = -1

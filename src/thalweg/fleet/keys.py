@@ -25,7 +25,7 @@ INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
 FEWEST = 1024  # slots
 SLOT = 16  # bytes
-AHEAD = 16  # keys whose slots are asked for ahead of time
+AHEAD = 64  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
 
 
@@ -211,11 +211,10 @@ class Known(NamedTuple):
 
 
 @inner
-def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
-    """The slot of a key; or, below 0, -1 - the slot where it would be."""
+def _slot(known: Known, at: int, mark: int, text: Bytes, start: int, end: int) -> int:
+    """The slot of a key, searched from slot `at` on; or, below 0, -1 - the slot where it would be."""
     slots = known.slots
     mask = slots.shape[0] - 1
-    at = mix(mark) & mask
     vacant = -1
     while slots[at, 0] != EMPTY:
         s = slots[at, 0]
@@ -233,12 +232,14 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
 @kernel
 def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
     """out <- the numbers of streams, -1 where there is none."""
-    slots = known.slots
+    slots, count = known.slots, marks.shape[0]
     mask, base = slots.shape[0] - 1, slots.ctypes.data
-    for i in range(marks.shape[0]):
-        if i + AHEAD < marks.shape[0]:
-            mark = marks[i + AHEAD]
-            fetch(base + SLOT * (mix(mark) & mask))
+    for i in range(-AHEAD, count):
+        if i + AHEAD < count:
+            out[i + AHEAD] = mix(marks[i + AHEAD]) & mask  # until it is found
+            fetch(base + SLOT * out[i + AHEAD])
+        if i < 0:
+            continue
         start, end = (starts[i], ends[i]) if known.strings else (0, 0)
         if (
             i > 0
@@ -247,7 +248,7 @@ def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: 
         ):
             out[i] = out[i - 1]  # the same key
             continue
-        at = _slot(known, marks[i], text, start, end)
+        at = _slot(known, out[i], marks[i], text, start, end)
         out[i] = slots[at, 0] if at >= 0 else -1
 
 
@@ -257,12 +258,12 @@ def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free
 
     Texts are appended at `top`.
     """
-    count = 0
+    count, mask = 0, known.slots.shape[0] - 1
     for i in range(marks.shape[0]):
         if out[i] != -1:
             continue
         start, end = (starts[i], ends[i]) if known.strings else (0, 0)
-        at = _slot(known, marks[i], text, start, end)
+        at = _slot(known, mix(marks[i]) & mask, marks[i], text, start, end)
         if at >= 0:
             out[i] = known.slots[at, 0]
             continue
@@ -352,9 +353,10 @@ class KeyTable:
 
     def find(self, keys: Keys) -> Ints:
         """Return numbers; -1 where a key is unknown."""
-        out = np.full(keys.size, -1, dtype=np.int64)
-        if self.count:
-            find(self._known, keys.numbers, keys.text, keys.starts, keys.ends, out)
+        if not self.count:
+            return np.full(keys.size, -1, dtype=np.int64)
+        out = np.empty(keys.size, dtype=np.int64)
+        find(self._known, keys.numbers, keys.text, keys.starts, keys.ends, out)
         return out
 
     def add(self, keys: Keys, out: Ints) -> Ints:
