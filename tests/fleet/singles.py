@@ -5,7 +5,7 @@ import numpy as np
 import thalweg as tw
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ball
-from thalweg.estimators import Aggregator, ConformalTracker, Forecaster, TrackingRegressor
+from thalweg.estimators import Aggregator, ConformalTracker, Forecaster, TrackingClassifier, TrackingRegressor
 
 DIMENSION = 3
 
@@ -27,20 +27,23 @@ ESTIMATORS = {
     "Aggregator, Tracker": lambda: Aggregator("absolute", rule="Tracker"),
     "TrackingRegressor": lambda: TrackingRegressor(),
     "TrackingRegressor, huber": lambda: TrackingRegressor("huber"),
+    "TrackingClassifier": lambda: TrackingClassifier(),
+    "TrackingClassifier, hinge": lambda: TrackingClassifier("hinge", class_weight={0: 0.0, 1: 2.0}),
 }
+LINEAR = TrackingRegressor, TrackingClassifier
 
 
 def width(template):
     """Columns of a template."""
     if isinstance(template, Forecaster):
         return len(template.columns)
-    return {"ConformalTracker": 1, "Aggregator": 3, "TrackingRegressor": 2}[type(template).__name__]
+    return 2 if isinstance(template, LINEAR) else 3 if isinstance(template, Aggregator) else 1
 
 
 def fleet_of(make, **options):
     """A fleet without times; features and experts have names."""
     template = make()
-    if type(template).__name__ in ("Aggregator", "TrackingRegressor"):
+    if isinstance(template, (Aggregator, *LINEAR)):
         options["columns"] = [f"c{j}" for j in range(width(template))]
     return tw.Fleet(template, **{"time_col": None, **options})
 
@@ -74,6 +77,8 @@ class Singles(dict):
             return one.run(X[:, 0].copy(), y)
         if isinstance(one, TrackingRegressor):
             return one.predict_then_fit(X, y)
+        if isinstance(one, TrackingClassifier):
+            return one.predict_then_fit(X, y, classes=[0, 1]).reshape(len(y), -1)[:, -1]  # of class 1
         said = []
         for row, value in zip(X, y.tolist(), strict=True):
             said.append(one.predict(row.copy()))
@@ -90,6 +95,8 @@ def batch(seed, template, rows=300, keys=12):
     if isinstance(template, Forecaster):
         y[rng.random(rows) < 0.02] = np.nan
         X[rng.random(X.shape) < 0.02] = np.nan
+    if isinstance(template, TrackingClassifier):
+        y = (y > 5.0).astype(np.float64)
     return names, y, X
 
 

@@ -15,7 +15,7 @@ import thalweg as tw
 from tests.fleet.singles import assert_same_fleets
 from tests.hostile import Rude
 from thalweg.errors import InputError
-from thalweg.estimators import Forecaster, TrackingRegressor
+from thalweg.estimators import Forecaster, TrackingClassifier, TrackingRegressor
 from thalweg.fleet import FleetError, shelves
 
 KEYS = ["a", "b", "c", "", "ü", "a" * 200, "a\0", None, float("nan"), 1, 2.5, True, (1, 2), b"a", "\ud800", [], 2**70]
@@ -183,3 +183,43 @@ def test_two_columns_of_one_name_are_refused():
     with pytest.raises(InputError, match="two columns of one name"):
         fleet.run(frame)
     assert len(fleet) == 0
+
+
+def test_classes_are_0_and_1():
+    fleet = tw.Fleet(TrackingClassifier(), columns=["a"], time_col=None)
+    for y in (2.0, -1.0, 0.5):
+        with pytest.raises(InputError, match="classes are 0 and 1"):
+            fleet.run(["x", "z"], [1, y], [[1.0], [2.0]])
+    frame = pl.DataFrame({"unique_id": ["x", "z"], "a": [1.0, 2.0], "y": [True, False]})
+    assert fleet.run(frame)["y"].to_list() == [True, False]
+    assert fleet["x"].classes_.tolist() == [0, 1]
+    for weight, error in (("balanced", "all rows at once"), ({1: -1.0}, "from 0 to")):
+        with pytest.raises(InputError, match=error):
+            tw.Fleet(TrackingClassifier(class_weight=weight), columns=["a"])
+
+
+def _named(kind, names, **more):
+    return kind().partial_fit(pd.DataFrame([[1.0] * len(names)], columns=names), [1], **more)
+
+
+@pytest.mark.parametrize(
+    ("learner", "why"),
+    [
+        (TrackingRegressor(), "no row"),
+        (_named(TrackingRegressor, ["a"]), "n_features_in_ = 1"),
+        (_named(TrackingRegressor, ["a", "b", "c"]), "n_features_in_ = 3"),
+        (_named(TrackingRegressor, ["b", "a"]), "feature_names_in_"),
+        (_named(TrackingRegressor, ["a", "b"]).set_params(loss="huber"), "loss"),
+        (_named(lambda: TrackingRegressor("huber"), ["a", "b"]).set_params(loss="squared_error"), "changed after"),
+        (_named(TrackingClassifier, ["a", "b"], classes=[1, 2]), "classes_"),
+    ],
+)
+def test_linear_models_of_other_columns_or_classes_are_refused(learner, why):
+    fleet = tw.Fleet(type(learner)(), columns=["a", "b"], time_col=None)
+    with pytest.raises(InputError, match=f"does not belong in this fleet.*{why}"):
+        fleet["x"] = learner
+    assert len(fleet) == 0
+    more = {"classes": [0, 1]} if isinstance(learner, TrackingClassifier) else {}
+    fleet["x"] = type(learner)().partial_fit([[1.0, 2.0]], [1], **more)  # of an array: it has no names
+    fleet.run(["x"], [1.0], [[1.0, 2.0]])
+    assert fleet["x"].rounds == 2

@@ -613,7 +613,7 @@ def _fleet_models() -> None:
     """The step of linear models, as `thalweg.fleet.families.regressors` has it: that needs scikit-learn."""
     memory = FreeModel(LinearLayout(2)).memory
     seat = StreamSeat(model_tree(memory, 2), memory.block)
-    batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
+    batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), np.ones(1), True, np.zeros((1, 1)))
     zero, words = np.zeros(1, dtype=np.int64), memory.block.memory[None].copy()
     where = Where(zero, np.array([words.ctypes.data], dtype=np.int64), 0)
     chains = Chains(1, batch.following, zero, zero)

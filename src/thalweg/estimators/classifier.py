@@ -19,7 +19,7 @@ from thalweg.estimators import _fitted, _sklearn
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels, Words
 from thalweg.estimators._sklearn import TargetLayout, TargetModel
 
-__all__ = ["TrackingClassifier"]
+__all__ = ["TrackingClassifier", "weights_of_classes"]
 
 LOSSES = ("log_loss", "hinge")
 
@@ -192,13 +192,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{name}: class_weight='balanced' needs all rows at once, as fit has them. Give partial_fit and "
                 "predict_then_fit a dict, or sample_weight."
             )
-        of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if not ((of_class >= 0) & (of_class <= LARGEST_ENTRY)).all():
-            raise InputError(
-                f"{name}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got "
-                f"{short_repr(self.class_weight)}."
-            )
-        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST_ENTRY))
+        return _sklearn.writable(np.minimum(weights * weights_of_classes(self, classes, y)[codes], LARGEST_ENTRY))
 
     def _read_all_classes(self, given: object) -> Words:
         classes: Words = np.unique(np.asarray(given))
@@ -256,6 +250,17 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def intercept_(self) -> Floats:
         """Intercepts at present."""
         return np.array([b for _, b in _sklearn.mean_models(self)])
+
+
+def weights_of_classes(self: TrackingClassifier, classes: Words, y: Words) -> Floats:
+    """Return the weight of each class in rows y, by the argument `class_weight`."""
+    weights: Floats = compute_class_weight(self.class_weight, classes=classes, y=y)
+    if not ((weights >= 0) & (weights <= LARGEST_ENTRY)).all():
+        raise InputError(
+            f"{type(self).__name__}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got "
+            f"{short_repr(self.class_weight)}."
+        )
+    return weights
 
 
 def _count(classes: Words) -> int:

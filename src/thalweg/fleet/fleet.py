@@ -49,8 +49,8 @@ class Fleet:
     id_col, time_col, target_col : str
         The columns of frames with keys, times and targets. `time_col=None`: rows of a key are taken in the given order.
     columns : sequence of str
-        Features of a `TrackingRegressor`, experts of an `Aggregator`. A `Forecaster` has its own; a `ConformalTracker`
-        has the column y_hat, with forecasts.
+        Features of a `TrackingRegressor` or `TrackingClassifier`, experts of an `Aggregator`. A `Forecaster` has its
+        own; a `ConformalTracker` has the column y_hat, with forecasts.
     threads : int
         Number of threads that play streams.
     folder : path, optional

@@ -15,6 +15,7 @@ ESTIMATORS, FAMILIES = "thalweg.estimators", "thalweg.fleet.families"
 # Modules are imported when a template needs them: a fleet of learners loads no estimator.
 CHOICES = {  # family by the class that templates have, or derive from
     f"{ESTIMATORS}.regressor.TrackingRegressor": f"{FAMILIES}.regressors.Regressors",
+    f"{ESTIMATORS}.classifier.TrackingClassifier": f"{FAMILIES}.regressors.Classifiers",
     f"{ESTIMATORS}.aggregator.aggregator.Aggregator": f"{FAMILIES}.combiners.Combiners",
     f"{ESTIMATORS}.forecaster.Forecaster": f"{FAMILIES}.forecasters.Forecasters",
     f"{ESTIMATORS}.conformal.ConformalTracker": f"{FAMILIES}.intervals.Trackers",
@@ -31,13 +32,15 @@ def family_of(template: Any, columns: Sequence[str]) -> Family:
     found = next((CHOICES[base] for base in bases if base in CHOICES), None)
     if found is None:
         raise InputError(
-            f"Fleet cannot play {name}. It takes Forecaster, ConformalTracker, TrackingRegressor, Aggregator, and "
-            "learners such as Tracker."
+            f"Fleet cannot play {name}. It takes Forecaster, ConformalTracker, TrackingRegressor, TrackingClassifier, "
+            "Aggregator, and learners such as Tracker."
         )
     module, _, kind = found.rpartition(".")
     family: type[Family] = getattr(importlib.import_module(module), kind)
     if columns and not family.takes_columns:
-        raise InputError(f"Fleet takes columns for TrackingRegressor and Aggregator. {name} has its own.")
+        raise InputError(
+            f"Fleet takes columns for TrackingRegressor, TrackingClassifier and Aggregator. {name} has its own."
+        )
     why = family.refusal(template)
     if why:
         raise InputError(f"Fleet cannot play {name}: {why}.")

@@ -1,4 +1,4 @@
-"""Linear models of rows: `TrackingRegressor`."""
+"""Linear models of rows: `TrackingRegressor` and `TrackingClassifier`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
 from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import short_repr
 from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._linear import FreeModel
+from thalweg.estimators.classifier import weights_of_classes
 from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, stopped
@@ -24,8 +26,9 @@ from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.parts.linear.plan import LinearLayout
 from thalweg.parts.linear.rows import play_row
 
-__all__ = ["ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
+__all__ = ["Classifiers", "ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
 
+CLASSES = np.arange(2)
 TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # arguments of `play_row` after the handle
 
 
@@ -46,6 +49,7 @@ class ExampleRows(NamedTuple):
     following: Ints  # (n,), or empty: see `Chains`
     columns: Floats  # (n, C)
     values: Floats  # (n,)
+    weights: Floats  # (n,)
     learn: bool
     said: Floats  # (n, 1)
 
@@ -56,11 +60,11 @@ def learn_rows(seat: Any, batch: Any, first: int) -> int:
     model, rows = parts(seat), parts(batch)
     t, n = first, model.x.shape[0]
     while t >= 0:
-        if rows.learn and model.clock[0] >= model.rounds:
+        y, weight = (rows.values[t], rows.weights[t]) if rows.learn else (0.0, 0.0)
+        if weight > 0.0 and model.clock[0] >= model.rounds:
             return stopped(t, FULL)
         for j in range(n):
             model.x[j] = rows.columns[t, j]
-        y, weight = (rows.values[t], 1.0) if rows.learn else (0.0, 0.0)
         rows.said[t, 0] = call(model.play, model.handle, n, y, weight, rows.learn, 0, model.at, model.x)
         t = after(rows.following, t)
     return t  # DONE
@@ -87,19 +91,26 @@ class Regressors(Family):
     takes_columns = True
 
     def __init__(self, template: Any, columns: tuple[str, ...] = ()) -> None:
+        name = type(template).__name__
         if not columns:
-            raise InputError("Fleet of TrackingRegressor needs columns=[...]: the names of its features.")
+            raise InputError(f"Fleet of {name} needs columns=[...]: the names of its features.")
         if template.constraint is not None:
-            raise InputError("Fleet cannot play TrackingRegressor with a constraint.")
+            raise InputError(f"Fleet cannot play {name} with a constraint.")
         fitted = copy.deepcopy(template)
         layout = template._layout(len(columns))
         assert isinstance(layout, LinearLayout)
-        names = np.array(columns, dtype=object)
-        _fitted.learned(
-            fitted, fitted, _models=(FreeModel(layout),), n_features_in_=len(columns), feature_names_in_=names
-        )
+        facts = {"n_features_in_": len(columns), "feature_names_in_": np.array(columns, dtype=object), **self.facts()}
+        _fitted.learned(fitted, fitted, _models=(FreeModel(layout),), **facts)
         super().__init__(fitted)
         self.columns = columns
+
+    def facts(self) -> dict[str, object]:
+        """Return attributes of a template that has seen no row yet."""
+        return {}
+
+    def rows(self, targets: Floats) -> tuple[Floats, Floats]:
+        """Return targets as models learn them, and the weights of rows."""
+        return targets, np.ones(targets.size)
 
     def memory(self, learner: Any) -> Memory:
         """See `Family`."""
@@ -120,6 +131,23 @@ class Regressors(Family):
         assert isinstance(memory.layout, LinearLayout)
         return Growth(ordered({**memory.sizes, "slots": memory.layout.slots(learner.rounds + 1)}), {})
 
+    def same(self, learner: Any) -> str:
+        """See `Family`: fitted to the same columns, and classes."""
+        why = super().same(learner)
+        if why:
+            return why
+        if not _fitted.is_fitted(learner):
+            return "it has learned no row"
+        if learner._fitted_with != learner._settings():
+            return "its arguments were changed after it was fitted"
+        for name in (*self.facts(), "n_features_in_", "feature_names_in_"):
+            if not hasattr(learner, name):  # names of features: it was fitted to an array
+                continue
+            mine, theirs = getattr(self.template, name), getattr(learner, name)
+            if not np.array_equal(mine, theirs):
+                return f"it has {name} = {short_repr(theirs)}, the fleet's learners have {short_repr(mine)}"
+        return ""
+
     # ------------------------------------------------------------------ rows
 
     def check(self, rows: BatchRows, target: str, learns: bool) -> None:
@@ -132,10 +160,9 @@ class Regressors(Family):
     def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
         learns = call == "run"
-        values = data["values"] if learns else np.zeros(0)
-        return learn_rows, ExampleRows(
-            chains.following, data["columns"], values, learns, np.full((chains.rows, 1), np.nan)
-        )
+        values, weights = self.rows(data["values"] if learns else np.zeros(0))
+        said = np.full((chains.rows, 1), np.nan)
+        return learn_rows, ExampleRows(chains.following, data["columns"], values, weights, learns, said)
 
     def said(self, call: str, batch: ExampleRows) -> Floats:
         """See `Family`."""
@@ -144,3 +171,32 @@ class Regressors(Family):
     def names(self, call: str) -> tuple[str, ...]:
         """See `Family`."""
         return ("thalweg",)
+
+
+class Classifiers(Regressors):
+    """`TrackingClassifier` of the classes 0 and 1, without a constraint: the probability, or the score, of class 1."""
+
+    def __init__(self, template: Any, columns: tuple[str, ...] = ()) -> None:
+        if isinstance(template.class_weight, str):
+            raise InputError(
+                f"Fleet cannot play TrackingClassifier with class_weight={template.class_weight!r}, which needs all "
+                "rows at once. Give it a dict."
+            )
+        super().__init__(template, columns)
+        self._weights = weights_of_classes(template, CLASSES, CLASSES)
+
+    def facts(self) -> dict[str, object]:
+        """See `Regressors`."""
+        return {"classes_": CLASSES}
+
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
+        """See `Family`: targets are 0 or 1."""
+        super().check(rows, target, learns)
+        if learns:
+            for row in np.flatnonzero(~np.isin(rows.target, CLASSES)).tolist():
+                rows.bad.setdefault(row, f"{target} is {rows.target[row]:g}; classes are 0 and 1")
+
+    def rows(self, targets: Floats) -> tuple[Floats, Floats]:
+        """See `Regressors`: models learn -1 and 1."""
+        second = targets == 1.0
+        return np.where(second, 1.0, -1.0), self._weights[second.astype(np.int64)]
