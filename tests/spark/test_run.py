@@ -212,7 +212,7 @@ def a_batch(batch):
 def micro_batch(job, state, batch, kept):
     """Play a micro-batch like a worker with these shards; returns the state after it and the answers."""
     streams, waiting = state
-    shard = kept.take(waiting) or Shard(job, streams, waiting)
+    shard = kept.take(job, waiting) or Shard(job, streams, waiting)
     said = shard.play(a_batch(batch))
     streams = shard.value() if shard.due else streams
     kept.keep(shard)
@@ -240,6 +240,19 @@ def test_workers_that_keep_streams_say_what_the_state_says(memory):
         assert Shard(job, *state).fleet.to_bytes() == Shard(job, *want).fleet.to_bytes()
         assert sum(len(worker._kept) for worker in workers) <= (2 if memory else 0)
     assert received < batch / 2 if memory else received == batch + 1
+
+
+def test_workers_keep_streams_for_one_job():
+    """A query that is started again, with another answer to bad rows, may get the workers of the one before."""
+    jobs = [
+        ShardJob(Forecaster(season=None), {"time_col": "ds", "threads": 1}, (), ("result0",), 5, on_bad, 1_000_000)
+        for on_bad in ("raise", "skip")
+    ]
+    worker = KeptShards()
+    state, _ = micro_batch(jobs[0], (None, None), 0, worker)
+    state, _ = micro_batch(jobs[0], state, 1, worker)
+    _, said = micro_batch(jobs[1], state, 1, worker)  # rows that are late
+    assert np.isnan(said).all()
 
 
 def test_a_processor_that_is_sent_to_a_worker_finds_the_streams_that_the_worker_keeps():

@@ -31,7 +31,7 @@ def processor_of(job: ShardJob) -> Any:
             import pandas
 
             frames, waiting = list(rows), self._rows.get()
-            shard = shards.KEPT.take(waiting) or Shard(job, self._streams.get(), waiting)
+            shard = shards.KEPT.take(job, waiting) or Shard(job, self._streams.get(), waiting)
             said = shard.play(frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True))
             if shard.due:
                 self._streams.update(shard.value())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class ShardJob:
         As that of `Fleet.run`.
     worker_memory : int
         Bytes of streams that a worker may keep between micro-batches.
+    call : bytes
+        The name of the call of `run`: streams that a worker keeps are for its micro-batches only.
     """
 
     template: Any
@@ -70,6 +72,7 @@ class ShardJob:
     shards: int
     on_bad: str
     worker_memory: int = 0
+    call: bytes = field(default_factory=lambda: uuid.uuid4().bytes)
 
 
 class Shard:
@@ -204,13 +207,15 @@ class KeptShards:
     def __init__(self) -> None:
         self._kept: dict[bytes, Shard] = {}
 
-    def take(self, rows: tuple[bytes, bytes] | None) -> Shard | None:
-        """Return the shard whose rows these are in the state, if it is here; it is kept no longer."""
+    def take(self, job: ShardJob, rows: tuple[bytes, bytes] | None) -> Shard | None:
+        """Return the shard of a job whose rows these are in the state, if it is here; it is kept no longer."""
         if rows is None:
             return None
         version, data = map(bytes, rows)
         shard = self._kept.pop(version[:NAME], None)
-        return shard if shard is not None and shard.version == version and shard.catch_up(data) else None
+        if shard is None or shard.job.call != job.call or shard.version != version or not shard.catch_up(data):
+            return None
+        return shard
 
     def keep(self, shard: Shard) -> None:
         """Keep a shard in the place of its older versions.
