@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from thalweg._core.types import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import SizeClass, Sizes
-from thalweg.fleet.hashing import hash_texts
-from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
+from thalweg.fleet.keys import INTEGERS, Keys
 from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, read_segment, write_segment
 from thalweg.fleet.shelves import Shelf
 
@@ -122,17 +121,12 @@ def keys_as_arrays(keys: Keys) -> dict[str, NDArray[Any]]:
     """Return the keys of a batch as arrays for a journal."""
     if keys.kind == INTEGERS:
         return {"keys": keys.numbers}
-    lengths = keys.ends - keys.starts
-    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return {"lengths": lengths.astype("<u4"), "text": keys.text[np.repeat(keys.starts, lengths) + within]}
+    lengths, text = keys.strings()
+    return {"lengths": lengths.astype("<u4"), "text": text}
 
 
 def keys_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> Keys:
     """Return the keys of a batch again."""
     if "keys" in arrays:
-        return Keys(INTEGERS, arrays["keys"], np.zeros(0, dtype=np.uint8), _NONE, _NONE)
-    lengths = arrays["lengths"].astype(np.int64)
-    ends = np.cumsum(lengths)
-    hashes = np.empty(ends.size, dtype=np.int64)
-    hash_texts(arrays["text"], ends - lengths, ends, hashes)
-    return Keys(STRINGS, hashes, arrays["text"], ends - lengths, ends)
+        return Keys.of_integers(arrays["keys"])
+    return Keys.of_strings(arrays["lengths"].astype(np.int64), arrays["text"])

@@ -27,6 +27,8 @@ FEWEST = 1024  # slots
 SLOT = 16  # bytes
 AHEAD = 64  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_TEXT = np.zeros(0, dtype=np.uint8)
 
 
 class Mark(NamedTuple):
@@ -66,11 +68,31 @@ class Keys(NamedTuple):
         numbers, starts, ends = (np.ascontiguousarray(one[chosen]) for one in (self.numbers, self.starts, self.ends))
         return Keys(self.kind, numbers, self.text, starts, ends)
 
+    def strings(self) -> tuple[Ints, Bytes]:
+        """Return the lengths of strings, and their text without gaps."""
+        lengths = self.ends - self.starts
+        return lengths, text_at(self.text, self.starts, lengths)
+
+    @classmethod
+    def of_integers(cls, numbers: Ints) -> Keys:
+        """Return integers as keys."""
+        return cls(INTEGERS, numbers, _NO_TEXT, _NONE, _NONE)
+
+    @classmethod
+    def of_strings(cls, lengths: Ints, text: Bytes) -> Keys:
+        """Return strings as keys: the inverse of `strings`."""
+        ends = np.cumsum(lengths)
+        return _texts(text, ends - lengths, ends)
+
+
+def text_at(text: Bytes, starts: Ints, lengths: Ints) -> Bytes:
+    """Return pieces of a text, one after the other."""
+    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    found: Bytes = text[np.repeat(starts, lengths) + within]
+    return found
+
 
 # ------------------------------------------------------------------------------------------------------------- reading
-
-_NONE = np.zeros(0, dtype=np.int64)
-_NO_TEXT = np.zeros(0, dtype=np.uint8)
 
 
 def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
@@ -94,7 +116,7 @@ def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
             row = int(np.argmax(array >= 2**63))
             raise InputError(f"{owner}: {name} has {array[row]} in row {row}. Integer keys are below 2**63.")
-        return Keys(INTEGERS, np.require(array, np.int64, ["C", "W"]), _NO_TEXT, _NONE, _NONE), {}
+        return Keys.of_integers(np.require(array, np.int64, ["C", "W"])), {}
     return _of_list(owner, name, values)
 
 
@@ -146,8 +168,7 @@ def _of_mixed(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int,
             raise InputError(f"{owner}: {name} has {value} in row {row}. Integer keys are of 64 bits.")
         found = kind
     if found == INTEGERS:
-        array = np.array([0 if row in bad else value for row, value in enumerate(values)], dtype=np.int64)
-        return Keys(INTEGERS, array, _NO_TEXT, _NONE, _NONE), bad
+        return Keys.of_integers(np.array([0 if row in bad else value for row, value in enumerate(values)])), bad
     return _of_list(owner, name, ["" if row in bad else value for row, value in enumerate(values)])[0], bad
 
 
@@ -467,10 +488,6 @@ class KeyTable:
     def some(self, streams: Ints) -> Keys:
         """Return the keys of these streams as those of a batch."""
         if self.kind != STRINGS:
-            return Keys(INTEGERS, self._marks[streams], _NO_TEXT, _NONE, _NONE)
+            return Keys.of_integers(self._marks[streams])
         lengths = self._lengths[streams]
-        ends = np.cumsum(lengths)
-        starts = ends - lengths
-        within = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
-        text = self._text[np.repeat(self._firsts[streams], lengths) + within]
-        return Keys(STRINGS, self._marks[streams], text, starts, ends)
+        return Keys.of_strings(lengths, text_at(self._text, self._firsts[streams], lengths))

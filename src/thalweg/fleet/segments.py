@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from thalweg._core.types import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
-from thalweg.fleet.hashing import hash_texts
-from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
+from thalweg.fleet.keys import STRINGS, Keys
 
 __all__ = ["FORMAT", "ClassToWrite", "Segment", "SegmentNames", "read_segment", "write_segment"]
 
@@ -93,9 +92,8 @@ def _pack(names: SegmentNames) -> bytes:
     keys = names.keys
     parts = [names.streams.astype("<u4"), names.latest.astype("<i8"), names.seen.astype("<u4")]
     if keys.kind == STRINGS:
-        lengths = keys.ends - keys.starts
-        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        parts += [lengths.astype("<u4"), keys.text[np.repeat(keys.starts, lengths) + within]]
+        lengths, text = keys.strings()
+        parts += [lengths.astype("<u4"), text]
     else:
         parts.append(keys.numbers.astype("<i8"))
     return b"".join(one.tobytes() for one in (*parts, names.gone.astype("<u4")))
@@ -193,15 +191,10 @@ def _unpack(said: dict[str, Any], body: bytes) -> SegmentNames:
         return found.astype(np.int64)
 
     streams, latest, seen = take("<u4", n), take("<i8", n), take("<u4", n)
-    none, no_text = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8)
     if said["kind"] == STRINGS:
-        ends = np.cumsum(take("<u4", n))
-        starts = np.concatenate([none, np.zeros(min(n, 1), dtype=np.int64), ends[:-1]])
-        text = np.frombuffer(body, np.uint8, said["text"], at).copy()
-        at += text.size
-        hashes = np.empty(n, dtype=np.int64)
-        hash_texts(text, starts, ends, hashes)
-        keys = Keys(STRINGS, hashes, text, starts, ends)
+        lengths = take("<u4", n)
+        keys = Keys.of_strings(lengths, np.frombuffer(body, np.uint8, said["text"], at).copy())
+        at += keys.text.size
     else:
-        keys = Keys(INTEGERS, take("<i8", n), no_text, none, none)
+        keys = Keys.of_integers(take("<i8", n))
     return SegmentNames(streams, latest, seen, keys, take("<u4", said["gone"]))
