@@ -22,6 +22,7 @@ from tests.worlds import clip
 from thalweg import files
 from thalweg._core.archive import SCHEMA, TEXT
 from thalweg._core.recorded import build, describe
+from thalweg._core.state import Block
 from thalweg.cards import recipes
 from thalweg.errors import InputError, StateError
 
@@ -105,6 +106,15 @@ def test_loading_leaves_no_trace_and_saving_is_deterministic(tmp_path, name):
     assert sorted(os.listdir(tmp_path)) == ["a.npz", "b.npz"]
     with np.load(tmp_path / "a.npz") as arrays:  # a plain .npz without pickle
         assert arrays["state.clock"].tolist() == learner.state()["clock"].tolist()
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("Tracker", 1), ("EfficientControl", 2), ("Aggregator late", 1)])
+def test_loading_checks_a_state_once(tmp_path, monkeypatch, name, blocks):
+    path, checked, check = tmp_path / "one.npz", [], Block.damaged
+    samples.played(name).save(path)
+    monkeypatch.setattr(Block, "damaged", lambda block, past: checked.append(block.plan) or check(block, past))
+    tw.load(path)
+    assert len(checked) == blocks
 
 
 def test_a_generator_is_not_needed_again(tmp_path):

@@ -39,6 +39,7 @@ from thalweg._core.archive import (
     reading,
     write_archive,
 )
+from thalweg._core.memory import remember, return_to
 from thalweg._core.recorded import CLASSES, Recorded, build, parameters, public_name
 from thalweg._core.state import at_most
 from thalweg._core.types import AnyArray
@@ -224,14 +225,14 @@ class _Reader:
         """Check that its next decision lies in its domain; the state is left unchanged."""
         who = getattr(learner, "learner", learner)  # of a controller
         if hasattr(who, "decision") and hasattr(who, "domain"):
-            before = learner.state()
+            before = remember(learner)
             x = who.decision
             if not (np.isfinite(x).all() and np.abs(x - who.domain.center).max() <= 2 * who.domain.radius + 1e-6):
                 raise StateError(f"{self.path!r} has a state whose decision is not near the domain.")
             if not who.domain.contains(x, tol=1e-6):
                 raise StateError(f"{self.path!r} has a state whose decision is no point of the domain.")
             getattr(who, "components", None)  # of a PCA learner: its drawn subspace
-            learner.restore(before)
+            return_to(learner, before)
 
     def _kind(self, entry: dict[str, object]) -> Any:
         name = is_(str, entry.get("class", entry.get("partial")))

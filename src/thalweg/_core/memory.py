@@ -22,6 +22,8 @@ __all__ = [
     "Saved",
     "Snapshot",
     "memory_only",
+    "remember",
+    "return_to",
     "roll_back",
     "snapshot",
     "together",
@@ -108,6 +110,19 @@ def snapshot(guest: Any) -> object:
 def roll_back(guest: Any, kept: object) -> None:
     """Let a guest return to a snapshot."""
     (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
+
+
+def remember(one: Any) -> object:
+    """Return all that `return_to` needs, as long as the object lives: its memory if it is nothing else."""
+    return one._memory._remember() if _has_memory_only(one) else snapshot(one)
+
+
+def return_to(one: Any, before: Any) -> None:
+    """Let an object be as it was, without a check."""
+    if _has_memory_only(one):
+        one._memory._return_to(before)
+    else:
+        roll_back(one, before)
 
 
 def _pair(block: Block) -> tuple[object, ...]:
@@ -231,21 +246,14 @@ class Memory:
             yield
 
     def _remember(self) -> Remembered:
-        """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
-        guests = {
-            name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
-            for name, guest in self.guests.items()
-        }
-        return self.snapshot(), self.guests, guests
+        """Return a snapshot, and the guests with theirs."""
+        return self.snapshot(), self.guests, {name: remember(guest) for name, guest in self.guests.items()}
 
     def _return_to(self, before: Remembered) -> None:
         mine, self.guests, guests = before
         self.roll_back(mine)
         for name, guest in self.guests.items():
-            if _has_memory_only(guest):
-                guest._memory._return_to(guests[name])
-            else:
-                roll_back(guest, guests[name])
+            return_to(guest, guests[name])
 
 
 @contextmanager
