@@ -39,7 +39,7 @@ from thalweg._core.archive import (
     reading,
     write_archive,
 )
-from thalweg._core.memory import remember, return_to
+from thalweg._core.guests import remember, return_to
 from thalweg._core.recorded import CLASSES, Recorded, build, parameters, public_name
 from thalweg._core.state import at_most
 from thalweg._core.types import AnyArray

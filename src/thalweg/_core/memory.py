@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
+from thalweg._core.guests import remember, return_to
 from thalweg._core.interrupts import interrupts
 from thalweg._core.state import Block, Plan
 from thalweg._core.types import AnyArray, Ints
 from thalweg._kernels.handle import Handle, Unbound, bind
-from thalweg._kernels.jit import AnyKernel, Call, Function
+from thalweg._kernels.jit import AnyKernel, Call
 
 __all__ = [
     "Fixed",
@@ -21,32 +22,13 @@ __all__ = [
     "Memory",
     "Saved",
     "Snapshot",
-    "memory_only",
-    "remember",
-    "return_to",
-    "roll_back",
-    "snapshot",
     "together",
     "whole_numbers",
 ]
 
-F = TypeVar("F", bound=Function)
 Sizes = Mapping[str, int]
 Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, Ints]
-
-
-class Restorable(Protocol):
-    """An object with a state of its own, such as a learner from another package."""
-
-    def state(self) -> Mapping[str, Any]:
-        """Return all that changes, by name."""
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a state."""
-
-    def reset(self) -> None:
-        """Return to the first round."""
 
 
 Remembered = tuple[Snapshot, Mapping[str, Any], dict[str, Any]]  # with the guests and theirs
@@ -90,39 +72,6 @@ class Fixed:
     def sizes_of(self, saved: Saved) -> Sizes:
         """Return no sizes: none can change."""
         return {}
-
-
-def memory_only(state: F) -> F:
-    """Mark a method `state` that covers a memory and its guests and nothing else."""
-    state.memory_only = True  # type: ignore[attr-defined]
-    return state
-
-
-def _has_memory_only(guest: object) -> bool:
-    return getattr(getattr(type(guest), "state", None), "memory_only", False)
-
-
-def snapshot(guest: Any) -> object:
-    """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
-    return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
-
-
-def roll_back(guest: Any, kept: object) -> None:
-    """Let a guest return to a snapshot."""
-    (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
-
-
-def remember(one: Any) -> object:
-    """Return all that `return_to` needs, as long as the object lives: its memory if it is nothing else."""
-    return one._memory._remember() if _has_memory_only(one) else snapshot(one)
-
-
-def return_to(one: Any, before: Any) -> None:
-    """Let an object be as it was, without a check."""
-    if _has_memory_only(one):
-        one._memory._return_to(before)
-    else:
-        roll_back(one, before)
 
 
 def _pair(block: Block) -> tuple[object, ...]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from thalweg._core import files
 from thalweg._core.archive import SCHEMA
+from thalweg._core.guests import memory_only, roll_back, snapshot
 from thalweg._core.html import fact_table
-from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
+from thalweg._core.memory import Layout, Memory
 from thalweg._core.recorded import Recorded, build, describe, initialise, parameters
 from thalweg._core.state import Block, Past, Plan
 from thalweg._core.types import AnyArray

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory, Restorable
+from thalweg._core.guests import Restorable
+from thalweg._core.memory import Memory
 from thalweg._core.recorded import Recorded, build, parameters
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block

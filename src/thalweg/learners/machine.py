@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from thalweg._core.memory import Memory, Restorable, Saved
+from thalweg._core.guests import Restorable
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.state import Past, Plan
 from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory, Restorable, Saved
+from thalweg._core.guests import Restorable
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
 from thalweg._core.state import Past, Plan, field, part, scratch
