@@ -6,7 +6,22 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.extend import Floats, InPython, Ints, Plan, counter_field, field, implement, start
+from thalweg._kernels.jit import PLAIN
+from thalweg.errors import InputError, StateError
+from thalweg.extend import (
+    Floats,
+    InPython,
+    Ints,
+    Plan,
+    counter_field,
+    field,
+    implement,
+    inside,
+    kernel,
+    of_kernels,
+    pointer,
+    start,
+)
 from thalweg.losses import Huber
 from thalweg.testing import check_domain, check_learner
 
@@ -83,6 +98,115 @@ def test_a_round_that_writes_nan_is_undone():
     assert np.array_equal(learner.decision, [0.0, 0.0])
 
 
+class Returns(Mine):
+    def _learn(self, s, gradient, loss):
+        return s.x - gradient
+
+
+def test_a_round_that_returns_the_decision_is_refused():
+    learner = Returns(BALL)
+    with pytest.raises(TypeError, match=r"returned array.*Write into s\.x\[:\] instead"):
+        learner.update([0.5, 0.5])
+    assert learner.rounds == 0
+
+
+class Begins(tw.Learner):
+    def __init__(self, domain, first=None):
+        self.first = first
+        super().__init__(InPython(domain, Whole, lambda s, g, loss: None, begin=self._begin if first else None))
+
+    def _begin(self, s):
+        s.x[:] = self.first
+
+
+def test_the_first_decision_lies_in_the_set():
+    for X in (tw.domains.Simplex(3), tw.domains.Box([1.0, 2.0], [3.0, 4.0])):
+        assert X.contains(Begins(X).decision)
+        for outside in (9.0, np.nan):
+            with pytest.raises(ValueError, match=r"begin wrote .* into x, which is no point of"):
+                Begins(X, outside)
+
+
+class Runaway(Mine):
+    def _learn(self, s, gradient, loss):
+        s.x[:] -= 3 * gradient
+
+
+def test_a_run_outside_of_the_set_is_not_certified(monkeypatch):
+    problem = tw.problems.LinearModel(np.eye(2), [1.0, 1.0])
+    monkeypatch.setattr(Runaway, "card", tw.OGD.card, raising=False)
+    learner = Runaway(BALL)
+    run = tw.play(learner, problem, decisions=True)
+    with pytest.raises(InputError, match="the decision of round 1 is no point of Ball"):
+        tw.regret.certify(learner, problem, run)
+
+
+class Ruled(NamedTuple):
+    x: Floats = field("d", inside("domain"))
+    clock: Ints = counter_field()
+
+
+def test_a_state_that_could_not_be_loaded_is_not_saved(tmp_path):
+    learner = Mine(BALL, Ruled)
+    learner._memory.state.x[:] = 3.0
+    with pytest.raises(StateError, match=r"Mine\.save: x are nan, infinite or against the rules.*Nothing was written"):
+        learner.save(tmp_path / "it.npz")
+    outer = tw.OneProjection(BALL, lambda Y: Mine(Y, Ruled))
+    outer.machine.guest._memory.state.x[:] = np.nan
+    with pytest.raises(StateError, match="nan"):
+        outer._check_lasting()
+    assert not list(tmp_path.iterdir())
+
+
+@kernel
+def bounded_at_one(par, y, out, work):
+    for j in range(y.shape[0]):
+        out[j] = min(max(y[j], 0.0), par[0])
+
+
+class Bounded(tw.domains.Domain):
+    onto = pointer(bounded_at_one)
+
+    def __init__(self, par):
+        self._state_facts((2,), np.full(2, 0.5), 0.75, 1.5)
+        if par is not None:
+            self.par = par
+
+
+@pytest.mark.parametrize("par", [None, np.array([1]), np.array([[1.0]]), [1.0], np.ones(4)[::2]])
+def test_parameters_of_a_compiled_projection_are_a_flat_float64_array(par):
+    with pytest.raises(InputError, match=r"OGD cannot use Bounded: .*it must set `par`, a flat float64 array"):
+        tw.OGD(Bounded(par), horizon=10, gradient_bound=1.0)
+    with pytest.raises(InputError, match="check_domain cannot use Bounded"):
+        check_domain(Bounded(par))
+
+
+def test_a_projection_that_is_no_pointer_is_refused(monkeypatch):
+    monkeypatch.setattr(Bounded, "onto", bounded_at_one)
+    with pytest.raises(InputError, match=r"`onto` is not a pointer; write onto = pointer\(kernel\)"):
+        tw.OGD(Bounded(np.ones(1)), horizon=10, gradient_bound=1.0)
+    with pytest.raises(TypeError, match=r"Pointer needs a kernel\. Write @kernel above _start"):
+        pointer(_start)
+
+
+@kernel
+def yes_or_no(z, b, par):
+    return z > b
+
+
+@kernel
+def nothing(z, b, par):
+    pass
+
+
+@pytest.mark.skipif(PLAIN, reason="nothing is compiled")
+@pytest.mark.parametrize(("value", "what"), [(yes_or_no, "a bool"), (nothing, "nothing")])
+def test_a_kernel_that_returns_something_else_is_refused(value, what):
+    usual = tw.losses.Squared.phi
+    with pytest.raises(TypeError, match=rf"returns {what}\. It must return a float, on every path"):
+        _ = of_kernels(value, *(one.kernel for one in usual[1:])).value.address
+
+
 def test_check_learner_says_how_to_check_a_class_without_a_card():
     with pytest.raises(tw.errors.InputError, match=r"check_learner\(lambda: Mine\(\.\.\.\)\)"):
         check_learner(Mine)
@@ -148,17 +272,6 @@ def test_load_takes_a_list_of_classes_and_refuses_others(tmp_path):
     assert isinstance(tw.load(path, cls=[Mine]), Mine)
     with pytest.raises(tw.errors.InputError, match="Got 'Mine'"):
         tw.load(path, cls="Mine")
-
-
-def test_check_domain_misses_par():
-    class NoPar(tw.domains.Domain):
-        onto = tw.domains.Ball(2).onto
-
-        def __init__(self):
-            self._state_facts((2,), np.zeros(2), 1.0, 2.0)
-
-    with pytest.raises(AssertionError, match="it must set `par`"):
-        check_domain(NoPar())
 
 
 def test_a_loss_needs_a_name_of_its_own():

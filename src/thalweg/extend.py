@@ -32,7 +32,7 @@ from thalweg._kernels.parts import (
     start,
     weigh,
 )
-from thalweg._kernels.pointers import Pointer
+from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON, onto_ball, pointer
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg.learners.in_python import InPython
@@ -53,6 +53,7 @@ __all__ = [
     "admit",
     "after_projection",
     "alive",
+    "call",
     "check_array",
     "check_number",
     "check_positive",

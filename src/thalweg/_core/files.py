@@ -57,7 +57,7 @@ BUDGET = 2**24  # numbers that objects may hold together without a word; beyond,
 
 
 def write(learner: Any, path: str | os.PathLike[str]) -> None:
-    """See `Stateful.save`."""
+    """See `Kept.save`."""
     path = read_path(f"{type(learner).__name__}.save", path)
     writer = _Writer()
     writer.add(learner)

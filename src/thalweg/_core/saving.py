@@ -291,7 +291,22 @@ class Kept:
         >>> again, bool((again.decision == learner.decision).all())
         (Tracker(Ball(2, radius=5); 1 rounds played), True)
         """
+        self._check_lasting()
         files.write(self, path)
+
+    def _check_lasting(self) -> None:
+        """Refuse to save a state that could not be loaded: one that a part of one's own has left."""
+        block = self._memory.block
+        wrong = sorted(name for name, array in block.arrays.items() if not np.isfinite(array).all())
+        wrong = wrong or block.damaged(Past.whole(self.rounds, self._square_bound))
+        if wrong:
+            raise StateError(
+                f"{type(self).__name__}.save: {', '.join(wrong)} are nan, infinite or against the rules of their "
+                "fields, so the file could not be loaded. Nothing was written."
+            )
+        for guest in self._memory.guests.values():
+            if isinstance(guest, Kept):
+                guest._check_lasting()
 
     def __copy__(self) -> Self:
         """Return one of its own: a copy that shared the arrays would move with the original."""

@@ -15,6 +15,7 @@ from thalweg._kernels.kinds import split
 
 __all__ = ["Pointer", "call"]
 
+RESULTS = {"f8": "a float", "i8": "an integer", "b1": "a bool", "none": "nothing"}
 _known: dict[tuple[str, str], Pointer] = {}
 
 
@@ -37,6 +38,8 @@ class Pointer:
     word_kind = ""  # see `kinds.kind`: it is in `kind`
 
     def __init__(self, kernel: Callable[..., Any], signature: str, known: tuple[str, ...] | None = None) -> None:
+        if known is None and not hasattr(kernel, "address_of"):
+            raise TypeError(f"Pointer needs a kernel. Write @kernel above {getattr(kernel, '__name__', kernel)}.")
         self.kernel = kernel
         self.kind = f"@{signature}"
         self.known = tuple(split(signature[signature.index("(") + 1 : -1])) if known is None else known
@@ -51,7 +54,11 @@ class Pointer:
     def address(self) -> int:
         """Address of the machine code, which is compiled now if the package has none."""
         kernel: Any = self.kernel
-        return int(kernel.address_of(self.known))
+        found, wanted = int(kernel.address_of(self.known)), self.kind[1 : self.kind.index("(")]
+        returns = kernel.entry(self.known).returns if found else wanted  # 0: plain Python
+        if returns != wanted:
+            raise TypeError(f"{self!r} returns {RESULTS[returns]}. It must return {RESULTS[wanted]}, on every path.")
+        return found
 
     @property
     def built_in(self) -> bool:

@@ -20,7 +20,7 @@ from thalweg.errors import InputError
 if TYPE_CHECKING:
     from thalweg.domains.ball import Ball
 
-__all__ = ["Domain", "read_domain"]
+__all__ = ["Domain", "projection_fault", "read_domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is distinguished from it by `contains`.
@@ -283,7 +283,22 @@ def read_domain(owner: str, domain: object) -> Domain:
             f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {short_repr(domain)}. "
             "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
         )
+    fault = projection_fault(domain)
+    if fault:
+        raise InputError(f"{owner} cannot use {type(domain).__name__}: {fault}.")
     return domain
+
+
+def projection_fault(domain: Domain) -> str:
+    """Return the reason why compiled code cannot call the projection of a set, or nothing."""
+    onto: object = domain.onto
+    par: object = domain.par
+    if not isinstance(onto, Pointer):
+        return "`onto` is not a pointer; write onto = pointer(kernel)"
+    flat = isinstance(par, np.ndarray) and par.dtype == np.float64 and par.ndim == 1 and par.flags.c_contiguous
+    if onto is projections.PYTHON or (par is not Domain.par and flat):
+        return ""
+    return "its projection is compiled, so it must set `par`, a flat float64 array (empty if there are no parameters)"
 
 
 def length(v: Floats) -> float:

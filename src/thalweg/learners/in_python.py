@@ -11,6 +11,7 @@ from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, inside
 from thalweg._core.state import Plan, declared, field
 from thalweg._core.types import Floats, Ints
+from thalweg._core.validate import short_repr
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
 from thalweg.domains._base import Domain
@@ -32,7 +33,9 @@ def _decision(s: object, c: PythonSettings) -> Floats:
 
 
 def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
-    c.machine.take(s, h, loss)
+    returned = c.machine.take(s, h, loss)
+    if returned is not None:
+        raise TypeError(f"The round of {type(s).__name__} returned {short_repr(returned)}. Write into s.x[:] instead.")
     if not np.isfinite(s.x).all():
         raise FloatingPointError(f"The round wrote nan or infinity into the decision x of {type(s).__name__}.")
     s.clock[ROUNDS] += 1
@@ -58,7 +61,7 @@ class InPython(Machine[Any, PythonSettings]):
     learn_round : callable
         learn_round(s, gradient, loss): one round from a flat gradient; writes the next decision into s.x.
     begin : callable, optional
-        begin(s): writes the first round into a state of zeros.
+        begin(s): writes the first round into a state of zeros, where x is the centre of the domain, projected.
     sizes : mapping, optional
         Sizes of the fields besides d.
     projections : int
@@ -73,7 +76,7 @@ class InPython(Machine[Any, PythonSettings]):
         self,
         domain: Domain,
         state: type,
-        learn_round: Callable[[Any, Floats, float], None],
+        learn_round: Callable[[Any, Floats, float], object],
         *,
         begin: Callable[[Any], None] | None = None,
         sizes: Mapping[str, int] | None = None,
@@ -99,15 +102,16 @@ class InPython(Machine[Any, PythonSettings]):
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
-        begin = self._begin
-        return Plan(
-            self.state,
-            PythonSettings(self),
-            self._sizes,
-            facts={"domain": self.domain},
-            holds=self.holds,
-            begin=lambda s, c: None if begin is None else begin(s),
-        )
+        settings, facts = PythonSettings(self), {"domain": self.domain}
+        return Plan(self.state, settings, self._sizes, facts=facts, holds=self.holds, begin=self._first)
+
+    def _first(self, s: Any, c: PythonSettings) -> None:
+        domain = self.domain
+        s.x[:] = domain.project(domain.center).ravel()
+        if self._begin is not None:
+            self._begin(s)
+            if not (np.isfinite(s.x).all() and domain.contains(s.x.reshape(domain.shape), tol=1e-6)):
+                raise ValueError(f"begin wrote {short_repr(s.x)} into x, which is no point of {domain!r}.")
 
     def view(self, s: Any) -> Floats:
         """See `Machine.view`."""

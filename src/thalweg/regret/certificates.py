@@ -38,6 +38,7 @@ Window = tuple[int, int]
 Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
 
 SHORTEST_INTERVAL = 16  # rounds of the shortest dyadic interval: on shorter ones the constants alone allow any regret
+FEASIBLE, TRIED = 1e-6, 1000  # relative distance from the domain that rounding may cause, and decisions that are tried
 
 
 class Assumption(NamedTuple):
@@ -201,6 +202,8 @@ def certify(
             f"{paid.size}. Play a fresh learner, then certify it."
         )
     decisions = run.decisions if isinstance(run, Run) else None
+    if decisions is not None:
+        _check_feasible(learner, decisions)
     squares = _squares(learner, problem, decisions)
     allowed = theorem(learner, paid, squares)
     windows = _windows(problem, intervals, allowed)
@@ -223,6 +226,17 @@ def certify(
             tick(1)
     checks = _assumptions(learner, allowed, problem, decisions, paid, squares, moving, floor, lowest)
     return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks), digest(paid))
+
+
+def _check_feasible(learner: Learner, decisions: Floats) -> None:
+    """Refuse a run with decisions outside of the domain, of which theorems say nothing. At most TRIED are tried."""
+    X = learner.domain
+    for t in range(0, len(decisions), -(-len(decisions) // TRIED)):
+        if not X.contains(decisions[t], tol=FEASIBLE):
+            raise InputError(
+                f"certify: the decision of round {t} is no point of {X!r}: {short_repr(decisions[t])}. "
+                f"{type(learner).__name__} must project its decisions."
+            )
 
 
 def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem: Theorem) -> list[Window]:

@@ -117,10 +117,6 @@ def _at(holds: object, what: str, point: Floats) -> None:
         raise AssertionError(f"{what}. Point: {point!r}")
 
 
-def _is_vector(par: object) -> bool:
-    return isinstance(par, np.ndarray) and par.dtype == np.float64 and par.ndim == 1 and par.flags.c_contiguous
-
-
 def _check_facts(domain: Domain) -> None:
     """Shape, size, centre, radius, diameter and name."""
     for holds, what in (
@@ -131,10 +127,6 @@ def _check_facts(domain: Domain) -> None:
         (np.isfinite(domain.center).all(), f"`center` is not finite: {domain.center!r}"),
         (domain.radius > 0, f"`radius` is {domain.radius}, not positive"),
         (domain.diameter > 0, f"`diameter` is {domain.diameter}, not positive"),
-        (
-            domain.onto is projections.PYTHON or (domain.par is not Domain.par and _is_vector(domain.par)),
-            "its projection is compiled, so it must set `par`, a flat float64 array (empty if there are no parameters)",
-        ),
     ):
         if not holds:
             raise AssertionError(f"{type(domain).__name__}: {what}")
