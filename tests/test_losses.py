@@ -369,8 +369,8 @@ class Shadow(tw.losses.PredictionLoss):
     parameter_name = "delta"
     default = 1.0
 
-    def __init__(self, features, label, **changed):
-        self._record(features, label)
+    def __init__(self, features, label, delta=1.0, **changed):
+        self._record(features, label, delta=delta)
         kernels = {key: changed.pop(key) for key in Phi._fields if key in changed}
         self.phi = Huber.phi._replace(**kernels)
         self.__dict__.update(changed)
@@ -461,3 +461,25 @@ def test_check_loss_needs_a_point_or_a_domain():
         check_loss(Squared([1.0], 1.0))
     with pytest.raises(InputError, match="must be a point of"):
         check_loss(Squared([1.0], 1.0), [3.0], domain=tw.domains.Ball(1))
+
+
+def test_the_parameter_of_a_loss_of_ones_own_reaches_it():
+    class Wide(tw.losses.PredictionLoss):
+        name, phi, curvature = "wide", Huber.phi, 1.0
+        parameter_name, default = "width", 1.0
+
+    assert Wide([1.0], 2.0).parameter == 1.0
+    assert Wide([1.0], 2.0, width=0.5).parameter == 0.5
+    check_loss(Wide([1.0], 2.0), [0.0])
+
+    class Deaf(Wide):
+        name = "deaf"
+
+        def __init__(self, features, label, width=1.0):
+            super().__init__(features, label)
+            self.width = width
+
+    with pytest.raises(
+        AssertionError, match=r"Deaf\(\.\.\., width=0\.5\) has `parameter` 1\. Its constructor must call"
+    ):
+        check_loss(Deaf([1.0], 2.0), [0.0])

@@ -11,6 +11,7 @@ from thalweg._core.recorded import Recorded
 from thalweg._core.saving import call_text
 from thalweg._core.state import Plan
 from thalweg._core.types import Floats
+from thalweg._core.validate import short_repr
 from thalweg._kernels.parts import move, start
 from thalweg.domains._base import Domain
 
@@ -30,7 +31,8 @@ class Expert(Recorded, ABC):
     Notes
     -----
     A new expert is one file: a NamedTuple of declared state and one of settings, both for groups of experts;
-    implementations of `start`, `move`, `settle`, ... (`thalweg._kernels.parts`); and a class with `plan`.
+    implementations of `start`, `move` and, where the defaults do not fit, the others of `thalweg._kernels.parts`; and a
+    class with `plan`.
     """
 
     domain: Domain
@@ -58,6 +60,9 @@ class Expert(Recorded, ABC):
 
 def planned(experts: Sequence[Sequence[Expert]]) -> Plan:
     """Return the plan of experts of one kind, once their state is known to have the functions of an expert."""
-    plan = type(experts[0][0]).plan(experts)
+    kind = type(experts[0][0])
+    plan: object = kind.plan(experts)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"{kind.__name__}.plan must return a Plan. Got {short_repr(plan)}.")
     check_implemented(plan.state, start, move)
     return plan

@@ -86,8 +86,8 @@ class PredictionLoss:
             raise TypeError(f"{cls.__name__} needs a name of its own: {cls.name!r} is the loss {other.__name__}.")
         KINDS[cls.name] = cls
 
-    def __init__(self, features: ArrayLike, label: float) -> None:
-        self._record(features, label)
+    def __init__(self, features: ArrayLike, label: float, **parameter: float) -> None:
+        self._record(features, label, ("features", "label"), **parameter)
 
     def _record(
         self, features: ArrayLike, label: float, names: tuple[str, str] = ("features", "label"), **parameter: float

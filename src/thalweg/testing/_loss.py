@@ -1,5 +1,6 @@
 """A check for losses of your own."""
 
+import contextlib
 from itertools import pairwise
 
 import numpy as np
@@ -87,6 +88,7 @@ def check_loss(
         _check_towards(loss, name, x, drawn)
     _check_tangents(loss, name, drawn)
     if isinstance(loss, PredictionLoss):
+        _check_parameter(loss, name)
         _check_kernels(loss, name, drawn[:20])
 
 
@@ -138,6 +140,24 @@ def _check_tangents(loss: Loss, name: str, points: Floats) -> None:
                 f"{name} is not convex, or its gradient is wrong: its value at {u.tolist()} is {fu:g}, below its "
                 f"tangent at {v.tolist()}, which is {line:g} there."
             )
+
+
+def _check_parameter(loss: PredictionLoss, name: str) -> None:
+    """The constructor keeps another value of the parameter than the default."""
+    kind, named = type(loss), loss.parameter_name
+    if named is None:
+        return
+    for value in (0.5 * loss.default, 0.5 + 0.5 * loss.default, loss.default + 1.0):
+        with contextlib.suppress(InputError):  # of a value that the parameter may not have
+            if kind.check_parameter(name, value) == loss.default:
+                continue
+            kept = kind(loss.features, loss.label, **{named: value}).parameter
+            if kept != value:
+                raise AssertionError(
+                    f"{name}(..., {named}={value:g}) has `parameter` {kept:g}. Its constructor must call "
+                    f"super().__init__(features, label, {named}={named})."
+                )
+            return
 
 
 def _check_kernels(loss: PredictionLoss, name: str, points: Floats) -> None:
