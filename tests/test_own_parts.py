@@ -12,6 +12,7 @@ from thalweg.extend import (
     Floats,
     InPython,
     Ints,
+    Memory,
     Plan,
     counter_field,
     field,
@@ -76,8 +77,8 @@ class Sized(NamedTuple):
 
 
 class Mine(tw.Learner):
-    def __init__(self, domain, state=Whole):
-        super().__init__(InPython(domain, state, self._learn))
+    def __init__(self, domain, declared=Whole):
+        super().__init__(InPython(domain, declared, self._learn))
 
     def _learn(self, s, gradient, loss):
         s.x[:] = np.nan
@@ -96,6 +97,61 @@ def test_a_round_that_writes_nan_is_undone():
         learner.update([1.0, 0.0])
     assert learner.rounds == 0
     assert np.array_equal(learner.decision, [0.0, 0.0])
+
+
+def test_memory_needs_a_layout():
+    with pytest.raises(TypeError, match=r"Memory\(Fixed\(plan\)\)\. Got a plan"):
+        Memory(Plan(Whole, Nothing(), {"d": 2}))
+
+
+class Planless(Still):
+    @classmethod
+    def plan(cls, experts):
+        super().plan(experts)
+
+
+def test_a_plan_is_returned():
+    with pytest.raises(TypeError, match=r"Planless\.plan must return a Plan\. Got None"):
+        tw.Alone(Planless(BALL))
+
+
+def test_an_argument_is_no_method():
+    class Hidden(Mine):
+        def __init__(self, domain, save=True):
+            super().__init__(domain)
+
+    with pytest.raises(TypeError, match="Hidden: rename the argument 'save', which is a method of it"):
+        Hidden(BALL)
+
+
+def test_what_a_state_lacks_is_named():
+    learner = Mine(BALL, Ruled)
+    saved = learner.state()
+    del saved["x"]
+    with pytest.raises(StateError, match=r"it lacks 'x', float64 of shape \(2,\)"):
+        learner.restore(saved)
+
+
+def test_a_shape_is_a_tuple():
+    class Wrong(tw.domains.Domain):
+        def __init__(self):
+            self._state_facts(2, np.zeros(2), 1.0, 2.0)
+
+    with pytest.raises(TypeError, match=r"Wrong: its shape must be a tuple, such as \(3,\)\. Got 2"):
+        Wrong()
+
+
+@kernel
+def fails(values):
+    if values[0] > 0.0:
+        raise ValueError
+    values[0] = 1.0
+
+
+@pytest.mark.skipif(PLAIN, reason="nothing is compiled")
+def test_a_kernel_that_raises_says_how_to_find_the_place():
+    with pytest.raises(ValueError, match=r"fails failed: .* or it raised\. With NUMBA_DISABLE_JIT=1"):
+        fails(np.ones(1))
 
 
 class Returns(Mine):

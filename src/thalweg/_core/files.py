@@ -122,7 +122,7 @@ class _Writer:
 
 
 def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: object) -> Any:
-    """Load a learner, PCA learner or controller that `save` wrote; it continues bit for bit.
+    """Load a learner, estimator, PCA learner or controller that `save` wrote; it continues bit for bit.
 
     Parameters
     ----------

@@ -109,6 +109,9 @@ class Memory:
         guests: Mapping[str, Any] | None = None,
         start: tuple[Block, Sizes] | None = None,
     ) -> None:
+        given: object = layout
+        if isinstance(given, Plan):
+            raise TypeError("Memory needs a layout: Memory(Fixed(plan)). Got a plan.")
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any

@@ -7,6 +7,7 @@ Functions for classes that follow another library's rules (scikit-learn, river),
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Self, TypeVar, cast
@@ -145,7 +146,9 @@ def _array(
     owner: object, saved: Mapping[str, object], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> AnyArray:
     """Return one array of a saved state, checked."""
-    given = saved.get(key)
+    if key not in saved:
+        raise unfit(owner, f"it lacks '{key}', {dtype} of shape {shape}")
+    given = saved[key]
     try:
         array = np.asarray(given)
         fits = array.shape == shape and array.dtype.newbyteorder("=") == dtype
@@ -191,6 +194,8 @@ def record(made: Any, given: dict[str, object]) -> None:
     kind = type(made)
     made._given = given
     for name, parameter in parameters(kind).items():  # those left out, too
+        if inspect.isfunction(getattr(kind, name, None)):
+            raise TypeError(f"{kind.__name__}: rename the argument {name!r}, which is a method of it.")
         if parameter.default is not parameter.empty and not hasattr(kind, name):
             setattr(made, name, parameter.default)
     for name, value in given.items():
@@ -225,7 +230,7 @@ class Kept:
         if named and count > len(places):
             needed = [p.name for p in named if p.default is p.empty] or [named[0].name]
             raise TypeError(
-                f"{cls.__name__} takes {', '.join(places)} by position and all else by name: "
+                f"{cls.__name__} takes {', '.join(places) or 'nothing'} by position and all else by name: "
                 f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
                 f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
             )

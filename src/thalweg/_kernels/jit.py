@@ -71,7 +71,10 @@ class Entry:
         return None if self.returns == "none" else bool(result) if self.returns == "b1" else result
 
     def _failed(self) -> ValueError:
-        return ValueError(f"{self.name}: shapes of its arguments do not agree")
+        return ValueError(
+            f"{self.name} failed: shapes of its arguments do not agree, or it raised. With NUMBA_DISABLE_JIT=1 it is a "
+            "plain Python function that says where."
+        )
 
 
 class Kernel(Generic[P, R]):

@@ -80,6 +80,8 @@ class Domain(Recorded, ABC):
 
     def _state_facts(self, shape: tuple[int, ...], center: Floats, radius: float, diameter: float) -> None:
         """Record shape, enclosing ball and diameter. A set of one point gets a tiny positive radius."""
+        if not isinstance(shape, tuple):
+            raise TypeError(f"{type(self).__name__}: its shape must be a tuple, such as (3,). Got {short_repr(shape)}.")
         self.shape = shape
         self.dim = math.prod(shape)
         self.center = np.array(center, dtype=np.float64).reshape(shape)

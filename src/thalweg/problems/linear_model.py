@@ -135,6 +135,8 @@ class LinearModel(Problem):
 
     @property
     def _kind(self) -> type[PredictionLoss]:
+        if self.loss not in KINDS:  # unpickled where nothing has defined it
+            raise InputError(f"LinearModel: import the module that defines the loss {self.loss!r}.")
         return KINDS[self.loss]
 
     @property

@@ -222,7 +222,10 @@ def certify(
                 regret = float(paid[r:s].sum() - losses.sum())
                 lowest = min(lowest, _Low(float(losses.min()), f"of '{name}' in round {r + int(losses.argmin())}"))
                 assumed = losses if floor is None else np.maximum(losses, floor)
-                rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, assumed)))
+                bound = allowed.bound(r, s, u, assumed)
+                if np.isnan(bound):
+                    raise InputError(f"certify: the bound of '{allowed.name}' on rounds {r} to {s - 1} is nan.")
+                rows.append(CertifiedInterval(r, s, name, regret, bound))
             tick(1)
     checks = _assumptions(learner, allowed, problem, decisions, paid, squares, moving, floor, lowest)
     return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks), digest(paid))
