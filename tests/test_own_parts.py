@@ -290,7 +290,7 @@ class Busy(tw.Learner):
 
     def __init__(self, projections, how):
         self.how = how
-        super().__init__(InPython(BALL, Whole, self._learn, projections=projections))
+        super().__init__(InPython(BALL, Ruled, self._learn, projections=projections))
 
     def _learn(self, s, gradient, loss):
         y = s.x - 0.1 * gradient

@@ -8,7 +8,7 @@ import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
-from thalweg._core.rules import counter_field
+from thalweg._core.rules import counter_field, inside, magnitude
 from thalweg._core.state import field
 from thalweg._core.types import Floats, Ints
 from thalweg.cards import recipes
@@ -52,15 +52,32 @@ def test_decisions_stay_in_sets_that_are_small_against_their_distance(shape, rad
 class PlainState(NamedTuple):
     """A point."""
 
+    x: Floats = field("d", inside("domain"))
+    clock: Ints = counter_field()
+
+
+class RulelessState(NamedTuple):
+    """A point, anywhere."""
+
     x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
+class NarrowState(NamedTuple):
+    """A point, and a sum of gradients that is said to be small."""
+
+    x: Floats = field("d", inside("domain"))
+    sums: Floats = field("d", magnitude(1.0))
     clock: Ints = counter_field()
 
 
 class Plain(tw.Learner):
     """The smallest learner of one's own: it stays where it is."""
 
+    declared = PlainState
+
     def __init__(self):
-        super().__init__(InPython(ball(), PlainState, self.learn, begin=self.begin, projections=0))
+        super().__init__(InPython(ball(), self.declared, self.learn, begin=self.begin, projections=0))
 
     def begin(self, s):
         s.x[:] = self.domain.center
@@ -72,6 +89,24 @@ class Plain(tw.Learner):
 class Outside(Plain):
     def learn(self, s, gradient, loss):
         s.x[:] += 10 * gradient
+
+
+class Drifting(Plain):
+    """Its steps are so short that only a long way in one direction leads out of the set."""
+
+    def learn(self, s, gradient, loss):
+        s.x[:] -= 1e-3 * gradient
+
+
+class Ruleless(Plain):
+    declared = RulelessState
+
+
+class Narrow(Plain):
+    declared = NarrowState
+
+    def learn(self, s, gradient, loss):
+        s.sums[:] += gradient
 
 
 class Writable(Plain):
@@ -149,6 +184,9 @@ def test_a_plain_learner_passes():
     ("broken", "check"),
     [
         (Outside, "check_feasible"),
+        (Drifting, "check_feasible"),
+        (Ruleless, "check_lasting: .* it needs a rule"),
+        (Narrow, "check_lasting: .* could not be loaded"),
         (Writable, "check_read_only"),
         (Random, "check_deterministic"),
         (Shared, "check_deterministic"),

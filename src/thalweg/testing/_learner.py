@@ -23,7 +23,7 @@ from thalweg._core.validate import check_callable
 from thalweg.cards import Setting, recipes
 from thalweg.domains._base import Domain
 from thalweg.domains.ellipsoid import Ellipsoid
-from thalweg.errors import HorizonWarning, InputError
+from thalweg.errors import HorizonWarning, InputError, StateError
 from thalweg.learners.base import Learner, check_takes_losses
 from thalweg.losses._base import Loss
 from thalweg.losses.linear import Linear
@@ -63,6 +63,17 @@ def _stream(make: Make, rounds: int, seed: int = 0) -> list[Loss]:
         else:
             losses.append(Linear(direction * G * rng.uniform(0.1, 0.9)))
     return losses
+
+
+def _pressing(make: Make, rounds: int) -> list[Loss]:
+    """Losses that all press in one direction, with gradients as large as the learner takes."""
+    one = _stream(make, 1, seed=3)[0]
+    if isinstance(one, Squared):
+        return [one] * rounds
+    learner = make()
+    G = getattr(learner, "gradient_bound", None) or 1e3
+    g = np.asarray(one.gradient(learner.decision), dtype=np.float64)
+    return [Linear(0.99 * G * g / np.linalg.norm(g))] * rounds
 
 
 def _play(learner: Learner, losses: Iterable[Loss]) -> Floats:
@@ -105,7 +116,7 @@ def _quietly(check: Callable[[Make], None]) -> Callable[[Make], None]:
 def check_feasible(make: Make) -> None:
     """Every decision is a finite point of the domain, in its shape."""
     learner = make()
-    for x in _play(learner, _stream(make, 40)):
+    for x in (*_play(learner, _stream(make, 40)), *_play(make(), _pressing(make, 40))):
         assert x.shape == learner.domain.shape, f"decision has shape {x.shape}, the domain {learner.domain.shape}"
         assert np.isfinite(x).all(), "decision is not finite"
         assert learner.domain.contains(x, tol=1e-7), f"decision {x} lies {learner.domain.distance(x):g} outside the set"
@@ -178,6 +189,27 @@ def check_resume(make: Make) -> None:
         assert all(_same(kept[key], saved[key]) for key in saved), "playing on changed a state saved earlier"
         assert np.array_equal(_play(first, stream[split:]), whole[split:]), "state() disturbed the learner"
         assert second.queries == first.queries, "queries of the restored run differ"
+
+
+def check_lasting(make: Make) -> None:
+    """A state that a run has left is accepted, whatever the run was like; one with a decision elsewhere is not."""
+    for stream in (_stream(make, 40), _pressing(make, 40)):
+        learner = make()
+        _play(learner, stream)
+        saved = learner.state()
+        try:
+            make().restore(saved)
+        except StateError as error:
+            raise AssertionError(
+                f"the state after a run is refused, so that a file could not be loaded: {error}"
+            ) from None
+    X, x = learner.domain, np.array(learner.decision).ravel()
+    for key, value in saved.items():
+        if isinstance(value, np.ndarray) and value.size == x.size and np.array_equal(value.ravel(), x):
+            away = saved | {key: value + 1e3 * (X.radius + np.abs(X.center).max())}
+            with contextlib.suppress(StateError):
+                make().restore(away)
+                raise AssertionError(f"a state whose {key!r} lies outside of the set is accepted: it needs a rule")
 
 
 def check_state_is_plain(make: Make) -> None:
@@ -391,6 +423,7 @@ LEARNER_CHECKS = tuple(
         check_prefix,
         check_independent,
         check_reset,
+        check_lasting,
         check_resume,
         check_state_is_plain,
         check_copies,
