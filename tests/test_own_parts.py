@@ -14,12 +14,16 @@ from thalweg.extend import (
     Ints,
     Memory,
     Plan,
+    copy,
     counter_field,
+    dot,
     field,
     implement,
     inside,
     kernel,
+    move,
     of_kernels,
+    onto_ball,
     pointer,
     start,
 )
@@ -336,3 +340,58 @@ def test_a_loss_needs_a_name_of_its_own():
     with pytest.raises(TypeError, match="must state its name"):
         type("Nameless", (tw.losses.PredictionLoss,), {})
     assert tw.losses.KINDS["huber"] is Huber
+
+
+class StepState(NamedTuple):
+    points: Floats = field("K N d", inside("domain"))
+
+
+class StepSettings(NamedTuple):
+    ball: Floats
+    fault: int
+
+
+@implement(start, StepState)
+def _step_start(e, c, k, i, point):
+    copy(point, e.points[k, i])
+
+
+@implement(move, StepState)
+def _step_move(e, c, k, n, h, scores):
+    for i in range(n):
+        y = e.points[k, i]
+        if c.fault != 1:
+            scores[k, i] = dot(h, y)
+        last = h[h.shape[0]] if c.fault == 2 else 0.0
+        for j in range(h.shape[0]):
+            y[j] -= 0.1 * (i + 1) * h[j] + 0.0 * last
+        onto_ball(c.ball, y, y, y)
+
+
+class Step(tw.experts.Expert):
+    def __init__(self, domain, fault=0):
+        self.domain, self.fault = domain, fault
+
+    @classmethod
+    def plan(cls, experts):
+        one, sizes = experts[0][0], {"K": len(experts), "N": max(map(len, experts)), "d": 2}
+        return Plan(StepState, StepSettings(one.domain.par, one.fault), sizes, facts={"domain": one.domain})
+
+
+@pytest.mark.skipif(PLAIN, reason="nothing is compiled")
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (0, None),
+        (1, r"check_in_python: .* a kernel fails in decay, .*\(Scratch space is nan before a round"),
+        (2, "check_in_python: .* a kernel fails in _step_move, line .*: index 2 is out of bounds"),
+    ],
+)
+def test_kernels_of_ones_own_are_tried_in_plain_python(fault, message):
+    def make():
+        return tw.Alone(tw.experts.Pool([Step(BALL, fault), Step(BALL, fault)]))
+
+    if message is None:
+        return check_learner(make)
+    with pytest.raises(AssertionError, match=message):
+        check_learner(make)

@@ -95,7 +95,7 @@ class Drifting(Plain):
     """Its steps are so short that only a long way in one direction leads out of the set."""
 
     def learn(self, s, gradient, loss):
-        s.x[:] -= 1e-3 * gradient
+        s.x[:] -= 3e-2 * gradient
 
 
 class Ruleless(Plain):

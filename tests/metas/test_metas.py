@@ -14,6 +14,7 @@ from tests.worlds import built
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import admit, clear, feed, fits, weigh
 from thalweg.algorithms import thresholds
+from thalweg.errors import InputError
 from thalweg.metas.ada_normal_hedge import AdaNormalHedge, log_potential
 from thalweg.metas.adapt_ml_prod import AdaptMLProd
 from thalweg.metas.coin_betting import CoinBetting
@@ -710,3 +711,26 @@ def test_leading_histories_lose_at_most_the_logarithm_of_the_newcomers(seed, rou
             behind[J] = behind.get(J, 0.0) + mixed - losses[J[1]]
             assert behind[J] <= math.log(ever) / 0.3 + 1e-9
         arena.feed(p @ losses - losses)
+
+
+@pytest.mark.parametrize("meta", [Prod, AdaptMLProd, CoinBetting, AdaNormalHedge])
+def test_a_pool_takes_gradients_that_its_meta_learner_can_take(meta):
+    """Larger ones turned its weights into nan."""
+    ball = tw.domains.Ball(3, radius=1.5)
+
+    def pool(feedback_range=48.0):
+        members = [tw.experts.AdaGradDescent(ball, scale=scale) for scale in (0.5, 1.0, 2.0)]
+        return tw.experts.Pool(members, meta=meta(feedback_range))
+
+    learner = tw.Alone(pool())
+    assert learner.gradient_bound == 48.0 / ball.diameter
+    assert tw.Cover(ball, pool(), meta=Hedge(rate=0.1)).gradient_bound == 48.0 / ball.diameter
+    with pytest.raises(InputError, match="above gradient_bound = 16"):
+        learner.update([600.0, -500.0, 620.0], 1.0)
+    for sign in (1.0, -1.0, -1.0):
+        learner.update(sign * np.array([16.0, 0.0, 0.0]), 1.0)
+    assert np.isfinite(learner.decision).all()
+    assert tw.Alone(pool(), gradient_bound=3.0).gradient_bound == 3.0
+    with pytest.raises(InputError, match="differ by up to 60, more than the feedback_range of their meta-learner"):
+        tw.Alone(pool(), gradient_bound=20.0)
+    assert tw.Alone(tw.experts.Pool([tw.experts.Descent(ball, 0.1)], meta=Hedge(rate=0.1))).gradient_bound is None

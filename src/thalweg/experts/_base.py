@@ -1,5 +1,6 @@
 """Experts in Python: descriptions of one, from which the state of many is planned."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
@@ -27,6 +28,8 @@ class Expert(Recorded, ABC):
         Where it lives.
     size : int
         How many points it keeps: as many projections a round.
+    largest_gradient : float
+        The longest gradient that it takes.
 
     Notes
     -----
@@ -37,6 +40,7 @@ class Expert(Recorded, ABC):
 
     domain: Domain
     size = 1
+    largest_gradient = math.inf
 
     @classmethod
     @abstractmethod

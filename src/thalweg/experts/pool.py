@@ -169,6 +169,9 @@ class Pool(Expert):
         self.meta = Hedge(radius=self.domain.radius) if meta is None else meta
         self.judge = check_choice("Pool", "judge", judge, ("linear", "value"))
         self.meta.check(self.size)
+        known = getattr(self.meta, "feedback_range", None)
+        if isinstance(known, float) and self.judge == "linear":  # |<h, y - y_i>| <= ||h|| diameter
+            self.largest_gradient = known / self.domain.diameter
 
     @classmethod
     def plan(cls, experts: Sequence[Sequence[Pool]]) -> Plan:

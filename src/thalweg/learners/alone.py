@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field
 from thalweg._core.state import Plan, part, scratch
 from thalweg._core.types import Floats, Ints
-from thalweg._core.validate import check_choice, check_flag, wrong
+from thalweg._core.validate import check_choice, check_flag, real_number, wrong
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
@@ -32,8 +33,18 @@ from thalweg.learners import loop, own
 from thalweg.learners.base import Learner, Shown, bounded, read_start
 from thalweg.learners.contract import Own, asks, charged, core, decision, learn, learn_own, propose
 from thalweg.learners.machine import Machine
+from thalweg.metas._base import OVER
 
-__all__ = ["Alone", "Single", "SingleSettings", "SingleState", "points", "project_members", "read_origin"]
+__all__ = [
+    "Alone",
+    "Single",
+    "SingleSettings",
+    "SingleState",
+    "points",
+    "project_members",
+    "read_origin",
+    "within_range",
+]
 
 
 class SingleState(NamedTuple):
@@ -146,6 +157,20 @@ def points(learner: Learner, s: SingleState, c: object) -> Floats:
     return projected_points(s.experts).reshape(-1, *learner.domain.shape).copy()
 
 
+def within_range(owner: str, expert: Expert, gradient_bound: float | None) -> float | None:
+    """Return a bound of gradients that the expert takes, the given one if there is one."""
+    most = expert.largest_gradient
+    if gradient_bound is None:
+        return None if math.isinf(most) else most
+    if real_number(gradient_bound) > most * OVER:
+        raise InputError(
+            f"{owner}: with gradients up to {gradient_bound:g} the losses of members differ by up to "
+            f"{gradient_bound * expert.domain.diameter:g}, more than the feedback_range of their meta-learner. Give it "
+            "a larger one."
+        )
+    return gradient_bound
+
+
 class Alone(Learner):
     """An expert that plays by itself: a descent, a pool of them, or an expert of your own.
 
@@ -161,7 +186,7 @@ class Alone(Learner):
         A point of the domain where all members begin, such as last week's weights; the point nearest to its centre
         when left out.
     horizon, gradient_bound, on_violation
-        As for every `Learner`.
+        As for every `Learner`. A pool whose meta-learner has a `feedback_range` gets the bound that follows from it.
 
     Examples
     --------
@@ -198,7 +223,7 @@ class Alone(Learner):
         super().__init__(
             machine,
             horizon=horizon,
-            gradient_bound=gradient_bound,
+            gradient_bound=within_range(name, expert, gradient_bound),
             on_violation=on_violation,
             nonnegative=check_flag(name, "nonnegative", nonnegative),
         )

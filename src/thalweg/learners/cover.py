@@ -58,7 +58,7 @@ from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert, planned
 from thalweg.experts.pool import Pool
-from thalweg.learners.alone import project_members
+from thalweg.learners.alone import project_members, within_range
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
 from thalweg.learners.limits import Limits
@@ -533,7 +533,7 @@ class Cover(OnCover, Learner):
         super().__init__(
             machine,
             horizon=horizon,
-            gradient_bound=gradient_bound,
+            gradient_bound=within_range(name, machine.level(0), gradient_bound),
             on_violation=on_violation,
             nonnegative=positive,
         )

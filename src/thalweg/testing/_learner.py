@@ -25,9 +25,11 @@ from thalweg.domains._base import Domain
 from thalweg.domains.ellipsoid import Ellipsoid
 from thalweg.errors import HorizonWarning, InputError, StateError
 from thalweg.learners.base import Learner, check_takes_losses
+from thalweg.learners.machine import Machine
 from thalweg.losses._base import Loss
 from thalweg.losses.linear import Linear
 from thalweg.losses.squared import Squared
+from thalweg.testing._in_python import check_against_python
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 
@@ -71,7 +73,7 @@ def _pressing(make: Make, rounds: int) -> list[Loss]:
     if isinstance(one, Squared):
         return [one] * rounds
     learner = make()
-    G = getattr(learner, "gradient_bound", None) or 1e3
+    G = getattr(learner, "gradient_bound", None) or 1.0
     g = np.asarray(one.gradient(learner.decision), dtype=np.float64)
     return [Linear(0.99 * G * g / np.linalg.norm(g))] * rounds
 
@@ -116,7 +118,7 @@ def _quietly(check: Callable[[Make], None]) -> Callable[[Make], None]:
 def check_feasible(make: Make) -> None:
     """Every decision is a finite point of the domain, in its shape."""
     learner = make()
-    for x in (*_play(learner, _stream(make, 40)), *_play(make(), _pressing(make, 40))):
+    for x in (*_play(learner, _stream(make, 40)), *_play(make(), _pressing(make, 200))):
         assert x.shape == learner.domain.shape, f"decision has shape {x.shape}, the domain {learner.domain.shape}"
         assert np.isfinite(x).all(), "decision is not finite"
         assert learner.domain.contains(x, tol=1e-7), f"decision {x} lies {learner.domain.distance(x):g} outside the set"
@@ -191,9 +193,16 @@ def check_resume(make: Make) -> None:
         assert second.queries == first.queries, "queries of the restored run differ"
 
 
+def check_in_python(make: Make) -> None:
+    """Compiled parts of one's own decide as their functions do in plain Python, where indices are checked."""
+    if isinstance(getattr(make(), "machine", None), Machine):
+        for stream in (_stream(make, 20), _pressing(make, 40)):
+            check_against_python(make(), make(), stream)
+
+
 def check_lasting(make: Make) -> None:
     """A state that a run has left is accepted, whatever the run was like; one with a decision elsewhere is not."""
-    for stream in (_stream(make, 40), _pressing(make, 40)):
+    for stream in (_stream(make, 40), _pressing(make, 200)):
         learner = make()
         _play(learner, stream)
         saved = learner.state()
@@ -423,6 +432,7 @@ LEARNER_CHECKS = tuple(
         check_prefix,
         check_independent,
         check_reset,
+        check_in_python,
         check_lasting,
         check_resume,
         check_state_is_plain,
