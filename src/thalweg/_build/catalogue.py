@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
 
 def record() -> list[Wanted]:
     """Play all specimens and record the kernels they call. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
-    from thalweg._build.specimens import specimens
+    from thalweg._build.specimens import play_all
 
     if not jit.PLAIN:
         raise RuntimeError("Recording needs NUMBA_DISABLE_JIT=1 in the environment, before anything is imported.")
@@ -35,8 +35,7 @@ def record() -> list[Wanted]:
 
     jit.PlainKernel.record = staticmethod(note)
     try:
-        for _, play in specimens():
-            play()
+        play_all()
     finally:
         jit.PlainKernel.record = None
     return sorted(found)
