@@ -107,12 +107,9 @@ class LinearModel(Problem):
         self._kind.check_data(owner, self.features, self.labels)
         self.comparators = None
         if comparators is not None:
-            self.comparators = check_array(owner, "comparators", self._flat(comparators), shape=self.features.shape)
-
-    def _flat(self, points: ArrayLike) -> Floats:
-        """Decisions of all rounds with each one flattened, if they came in the shape of a decision."""
-        array = check_array(type(self).__name__, "comparators", points)
-        return array.reshape(self.features.shape) if array.shape == (self.horizon, *self.shape) else array
+            points = check_array(owner, "comparators", comparators)
+            points = points.reshape(self.features.shape) if points.shape == rows.shape else points
+            self.comparators = check_array(owner, "comparators", points, shape=self.features.shape)
 
     def _round(self, t: int) -> PredictionLoss:
         return self._kind.trusted(self.features[t].reshape(self.shape), float(self.labels[t]), self.parameter)
@@ -181,18 +178,10 @@ class LinearModel(Problem):
         """At least f_t(w) for every round and every w of the domain (see `thalweg.losses`)."""
         return max(float(self._values(z).max()) for z in self._range(domain))
 
-    def losses_of(self, decisions: ArrayLike) -> Floats:
-        """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
-        w = check_array(type(self).__name__, "decisions", decisions)
+    def _losses_at(self, w: Floats) -> Floats:
         if w.shape == self.shape:
             return self._values(self.features @ w.ravel())
-        w = self._flat(w)
-        if w.shape != self.features.shape:
-            raise InputError(
-                f"{type(self).__name__} has {self.horizon} rounds and decisions of shape {self.shape}. Pass one "
-                f"decision, or one a round: shape {(self.horizon, *self.shape)}. Got shape {w.shape}."
-            )
-        return self._values(np.einsum("td,td->t", self.features, w))
+        return self._values(np.einsum("td,td->t", self.features, w.reshape(self.features.shape)))
 
     def _values(self, z: Floats) -> Floats:
         """phi(z_t, b_t) of every round."""
