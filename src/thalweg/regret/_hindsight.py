@@ -14,7 +14,7 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._kernels.vectors import copy
+from thalweg._kernels.vectors import copy, dot, square_norm
 
 __all__ = ["BLOCK", "Ground", "Kind", "Sums", "Term", "add_blocks", "fit_windows", "proximal_rounds"]
 
@@ -143,11 +143,10 @@ def _cholesky_solve(A: np.ndarray, b: np.ndarray, C: np.ndarray, w: np.ndarray) 
 @kernel
 def _miss(g: np.ndarray, x: np.ndarray, c: np.ndarray, R: float) -> float:
     """max over the ball of <g, x - u>: the largest gap of a point with gradient g."""
-    inner, square = 0.0, 0.0
+    inner = 0.0
     for j in range(x.shape[0]):
         inner += g[j] * (x[j] - c[j])
-        square += g[j] * g[j]
-    return inner + R * np.sqrt(square)
+    return inner + R * np.sqrt(square_norm(g))
 
 
 @kernel
@@ -183,11 +182,10 @@ def _fit(
     goal = tol * _miss(g, c, c, R)
     if _cholesky_solve(A, b, C, new):
         call(X.onto, X.par, new, old, scratch)
-        square, size = 0.0, 0.0
+        square = 0.0
         for j in range(d):
             square += (new[j] - old[j]) ** 2
-            size += new[j] * new[j]
-        if square <= EPS * EPS * size:
+        if square <= EPS * EPS * square_norm(new):
             copy(old, w)
             _slope_at(A, b, w, g)
             return max(0.0, _miss(g, w, c, R))
@@ -297,10 +295,7 @@ def fit_windows(
         missed = _fit(A, v, X, tol, steps, w, work, C)
         total = constant
         for i in range(d):
-            inner = 0.0
-            for j in range(d):
-                inner += A[i, j] * w[j]
-            total += w[i] * (0.5 * inner - v[i])
+            total += w[i] * (0.5 * dot(A[i], w) - v[i])
         losses[k] = total
         # the sizes |y| ||a|| of the terms of b add up to sqrt(2 c trace) at most
         linear = U * np.sqrt(2.0 * constant * trace)
@@ -316,10 +311,7 @@ def _proximal(a: np.ndarray, term: Term, s: float, X: Ground, z: np.ndarray, y: 
     for j in range(a.shape[0]):
         y[j] = term.v[j] - (term.q[j] + s * a[j]) / term.rho
     call(X.onto, X.par, y, z, work)
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += a[j] * z[j]
-    return total
+    return dot(a, z)
 
 
 @kernel
@@ -350,11 +342,10 @@ def _multiplier(
     the answer. Else h(s) falls with s, so the answer lies between any s and the slope at h(s): a search in there. With
     kinks it uses h(s) + width s, which does not fall with s, since a projection does not expand.
     """
-    square, p = 0.0, 0.0
+    p = 0.0
     for j in range(a.shape[0]):
-        square += a[j] * a[j]
         p += a[j] * (term.v[j] - term.q[j] / term.rho)
-    width = square / term.rho
+    width = square_norm(a) / term.rho
     s = call(loss.slope, p, b, loss.par) if width == 0.0 else call(loss.prox_slope, p, b, loss.par, width)
     h = _proximal(a, term, s, X, z, y, work)
     if width == 0.0:
@@ -425,10 +416,9 @@ def proximal_rounds(
     for t in range(T):
         a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
         s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)
-        h, inner, gap, turn = 0.0, 0.0, 0.0, 0.0
+        gap, turn = 0.0, 0.0
         for j in range(d):
-            h += a[j] * z[j]
-            inner += q[j] * z[j]
             gap += (v[j] - z[j]) ** 2
             turn += (v[j] - z[j]) * (X.center[j] - z[j])
-        lower[t] = call(loss.tangent, h, b, loss.par, s) + inner + rho * (turn - X.radius * np.sqrt(gap))
+        beyond = rho * (turn - X.radius * np.sqrt(gap))
+        lower[t] = call(loss.tangent, dot(a, z), b, loss.par, s) + dot(q, z) + beyond
