@@ -15,7 +15,7 @@ import time
 import pytest
 
 from tests.lab import toy_jobs
-from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, one_line, run, squares, wait_until
+from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, refused, run, squares, wait_until
 from thalweg.cli import main
 from thalweg.errors import MissingExtraError
 from thalweg.lab import _engines, _store
@@ -261,10 +261,9 @@ def test_a_killed_scheduler_is_told_and_the_run_resumed(tmp_path):
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(LabError, match=r"Lost the Dask scheduler.* run the same command again") as error:
+        with refused(LabError, r"Lost the Dask scheduler.* run the same command again"):
             run(toy_jobs.batch(folder), folder, engine="dask", scheduler=json.loads(file.read_text())["address"])
         killer.join()
-        one_line(error)
     finally:
         for process in (scheduler, worker):
             process.kill()
@@ -301,10 +300,7 @@ def test_no_scheduler_there(kind, tmp_path, monkeypatch):
         thread = threading.Thread(target=answer)
         if kind == "garbage":
             thread.start()
-        with pytest.raises(
-            LabError, match=f"Cannot reach a Dask scheduler at '{address}'.*dask worker ADDRESS"
-        ) as error:
+        with refused(LabError, f"Cannot reach a Dask scheduler at '{address}'.*dask worker ADDRESS"):
             run(squares(1), tmp_path, engine="dask", scheduler=address)
         if kind == "garbage":
             thread.join()
-    one_line(error)
