@@ -8,8 +8,7 @@ Features and labels are two arrays, so compiled loops run over them and bounds a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,6 +70,7 @@ class LinearModel(Problem):
     comparators: Floats | None
     loss: str
     parameter: float
+    _arguments: ClassVar[tuple[str, str]] = ("features", "labels")
 
     def __init__(
         self,
@@ -81,19 +81,8 @@ class LinearModel(Problem):
         comparators: ArrayLike | None = None,
         **parameter: float,
     ) -> None:
-        self.loss = check_choice(type(self).__name__, "loss", loss, tuple(KINDS))
-        self._read(features, labels, comparators, parameter)
-
-    def _read(
-        self,
-        features: ArrayLike,
-        labels: ArrayLike,
-        comparators: ArrayLike | None,
-        parameter: Mapping[str, object],
-        names: tuple[str, str] = ("features", "labels"),
-    ) -> None:
-        """Check the data and record it."""
-        owner = type(self).__name__
+        owner, names = type(self).__name__, self._arguments
+        self.loss = check_choice(owner, "loss", loss, tuple(KINDS))
         self.parameter = self._kind.read_parameter(owner, parameter)
         rows = check_array(owner, names[0], features)
         if rows.ndim < 2 or rows.size == 0:
