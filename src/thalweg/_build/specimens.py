@@ -314,7 +314,9 @@ def _subspaces() -> None:
 def _forecasts() -> None:
     """Forecasts combined, intervals, linear models of streams, subspaces, scaling."""
     _combine()
-    _look_back()
+    said = np.abs(_numbers(ROUNDS, 3)) + 0.1
+    for kind, loss in itertools.product(("expert", "convex", "linear", "shifting"), ("square", "absolute")):
+        estimators.oracle(said, np.full(ROUNDS, 0.5), kind, loss=loss)
     for asymmetric, horizon in itertools.product((False, True), (1, 2)):
         _cover(asymmetric, horizon)
     for columns, loss in itertools.product(((), ("a", "b")), ("squared", "absolute")):
@@ -322,12 +324,15 @@ def _forecasts() -> None:
     for loss in ("squared_error", "huber", "absolute_error", "quantile", "log_loss", "hinge"):
         _fit(loss)
     for loss, domain in itertools.product(PROBLEMS, _grounds()):
-        _fit_within(loss, domain)
+        model = ConstrainedModel(ConstrainedLayout(domain, loss))
+        for weights in (np.ones(ROUNDS), np.full(ROUNDS, 0.5)):
+            model.learn(_numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0), weights)
+        model.predict(_numbers(ROUNDS, 2))
     for center in (True, False):
-        model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
-        model.learn(_numbers(6, 3))
-        model.learn(_numbers(1, 3))
-        model.put_in_order()
+        subspace = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
+        subspace.learn(_numbers(6, 3))
+        subspace.learn(_numbers(1, 3))
+        subspace.put_in_order()
         scale = Standardiser(2, center=center)
         scale.run(_numbers(3, 2))
         scale.update(_numbers(2))
@@ -353,13 +358,6 @@ def _combine() -> None:
         aggregator.restore(aggregator.state())
     estimators.Aggregator().run(_numbers(2, 60), np.zeros(2))  # of many
     estimators.Mixture(y, X).predict(X)
-
-
-def _look_back() -> None:
-    X, y = np.abs(_numbers(ROUNDS, 3)) + 0.1, np.full(ROUNDS, 0.5)
-    for model in ("expert", "convex", "linear", "shifting"):
-        for loss in ("square", "absolute"):
-            estimators.oracle(X, y, model, loss=loss)
 
 
 def _cover(asymmetric: bool, horizon: int) -> None:
@@ -406,14 +404,6 @@ def _fit(loss: str) -> None:
         model.predict(X, np.array([1, 2]))
 
 
-def _fit_within(loss: str, domain: Domain) -> None:
-    X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
-    model = ConstrainedModel(ConstrainedLayout(domain, loss))
-    model.learn(X, y, np.ones(ROUNDS))
-    model.learn(X, y, np.full(ROUNDS, 0.5))
-    model.predict(X)
-
-
 def _fleets() -> None:
     """Fleets: the loop over streams, and the steps of every family."""
     for columns in ((), ("a", "b")):
@@ -427,7 +417,10 @@ def _fleets() -> None:
         _play_fleet(tw.Fleet(tracker), _numbers(3, 1))
     for loss in ("square", "log"):
         _play_fleet(tw.Fleet(estimators.Aggregator(loss), columns=["a", "b", "c"]), np.abs(_numbers(3, 3)) / 2 + 0.1)
-    _fleet_decisions()
+    fleet, many = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE)), np.arange(600)
+    fleet.update(many, _numbers(600, 2))  # the table of keys has to grow
+    fleet.decide(many)
+    shard_of(many, 2)
     _fleet_models()
 
 
@@ -435,14 +428,6 @@ def _play_fleet(fleet: tw.Fleet, X: Floats | None) -> None:
     fleet.run(KEYS, np.ones(3), X)
     fleet.predict(KEYS[:2], None if X is None else X[:2])
     fleet.update(KEYS[:2], np.ones(2))
-
-
-def _fleet_decisions() -> None:
-    fleet = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE))
-    many = np.arange(600)  # the table of keys has to grow
-    fleet.update(many, _numbers(600, 2))
-    fleet.decide(many)
-    shard_of(many, 2)
 
 
 def _fleet_models() -> None:

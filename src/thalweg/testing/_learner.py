@@ -95,8 +95,7 @@ def _quietly(check: Callable[[Make], None]) -> Callable[[Make], None]:
 
     @functools.wraps(check)
     def quiet(make: Make) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HorizonWarning)
+        with warnings.catch_warnings(action="ignore", category=HorizonWarning):
             check(make)
 
     return quiet
