@@ -19,6 +19,18 @@ def call(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def works(call):
+    """Run a command that must end well; stdout and stderr."""
+
+    def worked(*arguments):
+        code, out, err = call(*arguments)
+        assert code == 0, err
+        return out, err
+
+    return worked
+
+
+@pytest.fixture
 def fails(call):
     """Run a command that must end with one line and code 1; the line."""
 

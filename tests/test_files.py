@@ -40,6 +40,14 @@ def content(path):
     return found | {TEXT: json.loads(found[TEXT])}
 
 
+@pytest.fixture
+def saved(tmp_path):
+    """The file of a learner on a ball."""
+    path = tmp_path / "a.npz"
+    tw.SOGD(tw.domains.Ball(2)).save(path)
+    return path
+
+
 def rewrite(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
@@ -273,16 +281,14 @@ def test_a_link_stays_a_link(tmp_path):
 # ---------------------------------------------------------------------------------------------------- versions of files
 
 
-def test_a_newer_file_is_refused_with_both_versions(tmp_path):
-    path = tmp_path / "a.npz"
-    tw.SOGD(tw.domains.Ball(2)).save(path)
-    members = content(path)
+def test_a_newer_file_is_refused_with_both_versions(saved):
+    members = content(saved)
     members[TEXT] |= {"schema": SCHEMA + 1, "thalweg": "9.1"}
-    rewrite(path, members)
+    rewrite(saved, members)
     message = rf"schema {SCHEMA + 1}, of thalweg '9.1'. This is thalweg {tw.__version__}, .*Upgrade thalweg"
     for read in (tw.load, files.summary):
         with pytest.raises(StateError, match=message):
-            read(path)
+            read(saved)
 
 
 def world(n=40):
@@ -528,27 +534,23 @@ def test_what_is_no_file_of_ours_is_told_in_a_line(tmp_path):
         tw.load(tmp_path / "pipe")
 
 
-def test_a_file_can_name_only_what_is_public(tmp_path):
-    path = tmp_path / "a.npz"
-    tw.SOGD(tw.domains.Ball(2)).save(path)
-    members = content(path)
+def test_a_file_can_name_only_what_is_public(saved):
+    members = content(saved)
     for name in ("os.system", "eval", "Popen", "Machine", "thalweg.SOGD", "__class__", "play", "Ball"):
         text = json.loads(json.dumps(members[TEXT]))
         text["objects"][-1]["class"] = name
-        rewrite(path, members | {TEXT: text})
+        rewrite(saved, members | {TEXT: text})
         with pytest.raises(StateError):
-            tw.load(path)
+            tw.load(saved)
 
 
 @pytest.mark.parametrize("shape", [10**13, [10**6, 10**6], 2**70, 1e12, [3, 10**9]])
-def test_a_set_far_larger_than_the_file_is_not_built(tmp_path, shape):
-    path = tmp_path / "a.npz"
-    tw.SOGD(tw.domains.Ball(2)).save(path)
-    members = content(path)
+def test_a_set_far_larger_than_the_file_is_not_built(saved, shape):
+    members = content(saved)
     members[TEXT]["objects"][0]["arguments"]["shape"] = shape
-    rewrite(path, members)
+    rewrite(saved, members)
     with pytest.raises(StateError, match="far larger than the file"):
-        tw.load(path)
+        tw.load(saved)
 
 
 def test_sets_in_sets_in_sets_are_refused_before_they_take_for_ever(tmp_path):
@@ -586,30 +588,19 @@ def test_a_summary_shows_no_control_characters(tmp_path):
     assert r"\x1b[2J\x07\u202eevil\n" in shown
 
 
-def test_thalweg_show(tmp_path, capsys):
-    pytest.importorskip("typer")
-    from thalweg.cli import main
-
+def test_thalweg_show(tmp_path, works, fails):
     path = tmp_path / "a.npz"
     learner = tw.Ader(tw.domains.Ball(3), 50, 2.0)
     learner.update([1.0, 0.0, 0.0])
     learner.save(path)
-    for arguments, code in ((["show", path], 0), (["show", tmp_path / "none.npz"], 1), (["show", tmp_path], 1)):
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert end.value.code == code
-        if code:
-            assert err.startswith("error: ")
-            assert err.count("\n") == 1
-        else:
-            assert out == files.summary(path) + "\n"
-            assert "Ader, 1 rounds played" in out
-            assert "experts.members.points  float64 1x4x3" in out
+    out, _ = works("show", path)
+    assert out == files.summary(path) + "\n"
+    assert "Ader, 1 rounds played" in out
+    assert "experts.members.points  float64 1x4x3" in out
+    assert "none.npz" in fails("show", tmp_path / "none.npz")
+    assert "no file that can be loaded" in fails("show", tmp_path)
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(SystemExit):
-        main(["show", str(path)])
-    assert "cannot be loaded" in capsys.readouterr().err
+    assert "cannot be loaded" in fails("show", path)
 
 
 # -------------------------------------------------------------------------------------------------- a service is killed

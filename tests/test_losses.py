@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 
 import thalweg as tw
 from thalweg.domains import Ball, Box, HalfSpace, Simplex
@@ -16,7 +15,6 @@ from thalweg.problems import LinearModel
 from thalweg.testing import check_loss
 
 KINDS = [Squared, Logistic, Absolute, Linear, Huber, Pinball, Hinge, Log]
-SMOOTH = [Squared, Logistic, Huber]
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -65,21 +63,6 @@ def test_values_and_gradients(kind, shape):
         check_loss(loss, x, rng)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_classes_and_kernels_agree(kind):
-    rng = np.random.default_rng(2)
-    first = draw(kind, rng)
-    rounds = [kind.trusted(f.features, f.label, first.parameter) for f in (draw(kind, rng) for _ in range(50))]
-    x = rng.normal(size=4)
-    z, b = np.array([f.features @ x for f in rounds]), np.array([f.label for f in rounds])
-    values, slopes = np.empty(50), np.empty(50)
-    each(kind.phi.value, z, b, rounds[0].parameter, values)
-    each(kind.phi.slope, z, b, rounds[0].parameter, slopes)
-    np.testing.assert_allclose([f.value(x) for f in rounds], values, rtol=1e-12, atol=1e-14)
-    gradients = slopes[:, None] * [f.features for f in rounds]
-    np.testing.assert_allclose([f.gradient(x) for f in rounds], gradients, rtol=1e-12)
-
-
 def test_losses_are_known_by_name():
     assert set(NAMES.values()) >= set(KINDS)
     assert all(NAMES[kind.name] is kind for kind in KINDS)
@@ -100,14 +83,10 @@ def test_logistic_keeps_small_values():
     assert Logistic([1.0], 1).gradient([40.0])[0] == pytest.approx(-math.exp(-40.0), rel=1e-12)
 
 
-def test_absolute_gradient_at_the_kink_is_zero():
-    np.testing.assert_array_equal(Absolute([1.0, 2.0], 3.0).gradient([1.0, 1.0]), [0.0, 0.0])
-
-
 def test_gradients_at_the_kink_are_zero():
-    np.testing.assert_array_equal(Pinball([1.0, 2.0], 3.0, tau=0.9).gradient([1.0, 1.0]), [0.0, 0.0])
-    np.testing.assert_array_equal(Hinge([1.0, 2.0], 1).gradient([1.0, 0.0]), [0.0, 0.0])
-    np.testing.assert_array_equal(Hinge([1.0, 2.0], -1).gradient([-1.0, 0.0]), [0.0, 0.0])
+    a = [1.0, 2.0]
+    for loss, z in ((Absolute(a, 3.0), 3.0), (Pinball(a, 3.0, tau=0.9), 3.0), (Hinge(a, 1), 1.0), (Hinge(a, -1), -1.0)):
+        np.testing.assert_array_equal(loss.gradient([z, 0.0]), [0.0, 0.0])
 
 
 def test_the_log_loss_is_infinite_where_nothing_is_left():
@@ -126,56 +105,9 @@ def test_smoothness():
     assert [kind([3.0, 4.0], 1.0).smoothness for kind in (Pinball, Hinge, Log)] == [None, None, None]
 
 
-@pytest.mark.parametrize("kind", SMOOTH)
-@given(seed=SEEDS)
-def test_gradient_is_lipschitz(kind, seed):
-    rng = np.random.default_rng(seed)
-    loss, x, u = draw(kind, rng), rng.normal(size=4), rng.normal(size=4)
-    change = np.linalg.norm(loss.gradient(x) - loss.gradient(u))
-    assert change <= loss.smoothness * np.linalg.norm(x - u) * (1 + 1e-9)
-
-
 def test_sign_of_the_losses():
     assert [kind for kind in KINDS if not kind.nonnegative] == [Linear, Log]
     assert Log([1.0]).value([3.0]) < 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=SEEDS)
-def test_losses_lie_above_their_tangents(kind, seed):
-    """Convexity, and that gradients are subgradients, at a kink as well."""
-    rng = np.random.default_rng(seed)
-    loss = draw(kind, rng)
-    x, u = rng.uniform(-2, 2, size=(2, 4))
-    for kink in (loss.label, loss.label + loss.parameter, loss.label - loss.parameter):
-        for v in (x, x + (kink - loss.features @ x) / (loss.features @ loss.features) * loss.features):
-            if np.isfinite(loss.value(v)):
-                line = loss.value(v) + loss.gradient(v) @ (u - v)
-                assert loss.value(u) >= line - 1e-9 * (1 + abs(line) + abs(loss.value(v)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=SEEDS, width=st.floats(1e-3, 1e3))
-def test_proximal_slopes_against_a_scalar_solver(kind, seed, width):
-    """The proximal point, by golden sections, and its slope."""
-    rng = np.random.default_rng(seed)
-    loss = draw(kind, rng)
-    z, b, par = 10 * rng.normal(), loss.label, loss.parameter
-    s = kind.phi.prox_slope(z, b, par, width)
-    x = z - width * s
-
-    def objective(x):
-        return kind.phi.value(x, b, par) + (x - z) ** 2 / (2 * width)
-
-    found = minimize_scalar(objective, bracket=(x - 1.0, x + 1.1), method="golden", tol=1e-12).x
-    assert objective(x) <= objective(found) + 1e-12 * (1 + abs(objective(x)))
-    assert x == pytest.approx(found, abs=1e-6 * (1 + abs(x) + width))
-    # s is a slope at x: its tangent touches there, and lies below everywhere else
-    touch = kind.phi.tangent(x, b, par, s)
-    assert touch == pytest.approx(kind.phi.value(x, b, par), abs=1e-10 * (1 + abs(touch) + abs(s * z)))
-    for other in (*rng.normal(scale=10, size=5), b, z):
-        line = kind.phi.tangent(other, b, par, s)
-        assert line <= kind.phi.value(other, b, par) + 1e-10 * (1 + abs(line))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -212,18 +144,6 @@ def test_compiled_play_equals_steps(kind, make):
         assert learner.step(loss) == pytest.approx(paid, rel=1e-10, abs=1e-12)
         assert run.losses[t] == pytest.approx(paid, rel=1e-10, abs=1e-12)
     assert len(np.unique(run.decisions.round(9), axis=0)) > 20  # it moved
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=SEEDS)
-def test_bounds_hold_on_the_domain(kind, seed):
-    rng = np.random.default_rng(seed)
-    loss = draw(kind, rng)
-    for domain in (Ball(4, radius=rng.uniform(0.1, 3), center=rng.normal(size=4)), Box(-1.0, np.full(4, 2.0))):
-        for _ in range(5):
-            x = domain.project(domain.center + 2 * rng.normal(size=4))
-            assert np.linalg.norm(loss.gradient(x)) <= loss.gradient_bound(domain) * (1 + 1e-12)
-            assert loss.value(x) <= loss.loss_bound(domain) + 1e-12 * (1 + abs(loss.loss_bound(domain)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,6 @@
 import itertools
 import os
 import signal
-import sys
 import threading
 import warnings
 
@@ -13,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import thalweg as tw
 from tests.worlds import one_by_one
-from thalweg.errors import HorizonWarning, InputError, MissingExtraError
+from thalweg.errors import HorizonWarning, InputError
 
 T, D = 300, 4
 
@@ -250,17 +249,6 @@ def test_play_works_in_a_thread():
     thread.start()
     thread.join()
     assert runs[0].rounds == T
-
-
-def test_progress_bar(capsys):
-    tw.play(tw.SOGD(domains()["ball"]), problems()["squared"], progress=True)
-    assert "300/300" in capsys.readouterr().err
-
-
-def test_missing_progress_bar_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with pytest.raises(MissingExtraError, match=r"thalweg\[lab\]"):
-        tw.play(tw.SOGD(domains()["ball"]), problems()["squared"], progress=True)
 
 
 class Bowl:

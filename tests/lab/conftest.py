@@ -10,6 +10,7 @@ import pytest
 @pytest.fixture(scope="session")
 def paper(tmp_path_factory):
     """The page of the small experiments of the paper, in its folder."""
+    _need_pictures()
     from thalweg.lab import study
     from thalweg.lab.studies.paper.study import STUDY
 
@@ -20,6 +21,7 @@ def paper(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(request, tmp_path_factory):
     """The page of a study, in its folder: of that whose size `FEW` a module of tests has."""
+    _need_pictures()
     from thalweg.lab import study
 
     few = dataclasses.replace(_study(request).STUDY, sizes={"small": request.module.FEW}, available=lambda size: size)
@@ -32,6 +34,11 @@ def results(request, page):
     kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
     found = {one["name"]: one["result"] for one in kept}
     return {job.name: found[job.name] for job in _study(request).plan(request.module.FEW)}
+
+
+def _need_pictures():
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
 
 
 def _study(request):

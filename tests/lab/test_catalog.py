@@ -80,10 +80,6 @@ def test_the_eager_ones_start_experts_on_the_paper_s_stream():
         assert eager.marker_count > 3
 
 
-def test_names_are_found_whatever_their_case(short):
-    assert type(build("efficientdynamic", short)) is tw.EfficientDynamic
-
-
 def test_an_unknown_name_gets_near_ones(short):
     with pytest.raises(InputError, match=r"no algorithm 'Sord'. Did you mean .*Sword.*thalweg list algorithms"):
         build("Sord", short)

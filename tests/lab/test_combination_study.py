@@ -8,9 +8,6 @@ from thalweg.lab.studies.combination.study import SIZES, STUDY, Size, available,
 from tests.estimators.test_aggregator import opera_python, stream
 from tests.lab.reports import check_report
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 FEW = Size(("calm", "short"), 2, 120, ())
 
 

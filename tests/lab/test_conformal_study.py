@@ -16,9 +16,6 @@ from thalweg.errors import InputError
 from thalweg.estimators import ConformalTracker
 from thalweg.lab.report import part
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 FEW = dataclasses.replace(SIZES["small"], streams=("stationary", "levels"), delayed=("stationary",), published=False)
 ALPHA = runs.ALPHA
 

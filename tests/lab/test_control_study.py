@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from thalweg.lab.studies.control import runs
 from thalweg.lab.studies.control.report import remarks
 from thalweg.lab.studies.control.runs import CONTROLLERS, PLANTS

@@ -13,8 +13,6 @@ from tests.lab.reports import check_report
 from thalweg.errors import MissingExtraError
 from thalweg.lab.report import part
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
 pytest.importorskip("river")
 
 FEW = Size(("water", "flights"), (runs.OURS, *peers.NAIVES, "HoltWinters"), 120)

@@ -15,8 +15,7 @@ import time
 import pytest
 
 from tests.lab import toy_jobs
-from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, one_line, run, squares, wait_until
-from thalweg.cli import main
+from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, refused, run, squares, wait_until
 from thalweg.errors import MissingExtraError
 from thalweg.lab import _engines, _store
 from thalweg.lab.jobs import Job, LabError
@@ -84,14 +83,13 @@ def test_processes_that_share_a_folder_do_not_disturb_each_other(others, tmp_pat
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_rows_of_a_killed_comparison_are_the_same_but_for_times(kills, tmp_path):
+def test_rows_of_a_killed_comparison_are_the_same_but_for_times(kills, tmp_path, works):
     def arguments(folder):
         return ["compare", "OGD", "SOGD", "--on", "gradual", "--horizon", "500", "--seeds", "20", "--out", str(folder)]
 
     def rows(folder):
-        with open(folder / "runs.csv", newline="") as file:
-            return [{key: cell for key, cell in row.items() if key not in ("seconds", "us_a_round")}
-                    for row in csv.DictReader(file)]  # fmt: skip
+        lines = csv.DictReader((folder / "runs.csv").read_text().splitlines())
+        return [{key: cell for key, cell in row.items() if key not in ("seconds", "us_a_round")} for row in lines]
 
     def start_and_kill(folder, results):
         command = [sys.executable, "-m", "thalweg", *arguments(folder)]
@@ -103,9 +101,7 @@ def test_rows_of_a_killed_comparison_are_the_same_but_for_times(kills, tmp_path)
     for k in range(kills):
         start_and_kill(tmp_path / "killed", k)
     for folder in (tmp_path / "killed", tmp_path / "whole"):
-        with pytest.raises(SystemExit) as end:
-            main(arguments(folder))
-        assert end.value.code == 0
+        works(*arguments(folder))
     assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
     assert len(rows(tmp_path / "whole")) == 40
 
@@ -261,10 +257,9 @@ def test_a_killed_scheduler_is_told_and_the_run_resumed(tmp_path):
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(LabError, match=r"Lost the Dask scheduler.* run the same command again") as error:
+        with refused(LabError, r"Lost the Dask scheduler.* run the same command again"):
             run(toy_jobs.batch(folder), folder, engine="dask", scheduler=json.loads(file.read_text())["address"])
         killer.join()
-        one_line(error)
     finally:
         for process in (scheduler, worker):
             process.kill()
@@ -301,10 +296,7 @@ def test_no_scheduler_there(kind, tmp_path, monkeypatch):
         thread = threading.Thread(target=answer)
         if kind == "garbage":
             thread.start()
-        with pytest.raises(
-            LabError, match=f"Cannot reach a Dask scheduler at '{address}'.*dask worker ADDRESS"
-        ) as error:
+        with refused(LabError, f"Cannot reach a Dask scheduler at '{address}'.*dask worker ADDRESS"):
             run(squares(1), tmp_path, engine="dask", scheduler=address)
         if kind == "garbage":
             thread.join()
-    one_line(error)

@@ -30,11 +30,6 @@ PROBE = """<script>addEventListener("load", () => {
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on the path")
 
 
-@pytest.fixture(scope="module")
-def page(paper):
-    return paper
-
-
 def browse(profile, *arguments):
     """Run the browser with a new, empty profile; what it prints."""
     done = subprocess.run(
@@ -61,8 +56,8 @@ def ask(page, tmp_path, width):
 
 @needs_browser
 @pytest.mark.parametrize("width", [1200, 480])
-def test_every_picture_is_decoded_and_the_page_fits(page, tmp_path, width):
-    answer = ask(page, tmp_path, width)
+def test_every_picture_is_decoded_and_the_page_fits(paper, tmp_path, width):
+    answer = ask(paper, tmp_path, width)
     assert len(answer["sizes"]) == PICTURES
     assert min(answer["sizes"]) > 500
     assert all(answer["alts"])
@@ -72,10 +67,10 @@ def test_every_picture_is_decoded_and_the_page_fits(page, tmp_path, width):
 
 
 @needs_browser
-def test_the_probe_notices_a_broken_picture(page, tmp_path):
+def test_the_probe_notices_a_broken_picture(paper, tmp_path):
     broken = tmp_path / "index.html"
     broken.write_text(
-        re.sub(r"base64,[^\"]{200}", "base64,", page.read_text(encoding="utf-8"), count=1), encoding="utf-8"
+        re.sub(r"base64,[^\"]{200}", "base64,", paper.read_text(encoding="utf-8"), count=1), encoding="utf-8"
     )
     assert min(ask(broken, tmp_path, 1200)["sizes"]) == 0
 
@@ -89,8 +84,8 @@ def fetched(path, tmp_path):
 
 
 @needs_browser
-def test_nothing_is_fetched(page, tmp_path):
-    assert fetched(page, tmp_path) == set()
+def test_nothing_is_fetched(paper, tmp_path):
+    assert fetched(paper, tmp_path) == set()
 
 
 @needs_browser
@@ -102,8 +97,8 @@ def test_the_log_shows_what_is_fetched(tmp_path):
 
 
 @needs_browser
-def test_the_page_can_be_printed(page, tmp_path):
-    browse(tmp_path / "profile", f"--print-to-pdf={tmp_path / 'page.pdf'}", page.as_uri())
+def test_the_page_can_be_printed(paper, tmp_path):
+    browse(tmp_path / "profile", f"--print-to-pdf={tmp_path / 'page.pdf'}", paper.as_uri())
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -128,17 +123,17 @@ class Reader(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def read(page):
+def read(paper):
     reader = Reader()
-    reader.feed(page.read_text(encoding="utf-8"))
+    reader.feed(paper.read_text(encoding="utf-8"))
     reader.close()
     return reader
 
 
-def test_the_page_refers_to_nothing_outside_itself(page, read):
+def test_the_page_refers_to_nothing_outside_itself(paper, read):
     assert len(read.references) == PICTURES
     assert all(value.startswith("data:image/png;base64,") for value in read.references)
-    text = page.read_text(encoding="utf-8")
+    text = paper.read_text(encoding="utf-8")
     assert not re.findall(r"url\(|@import|https?://", text)
     assert "script" not in read.tags
     assert "default-src 'none'" in text
@@ -150,12 +145,12 @@ def test_the_page_is_whole(read):
     assert read.tags.index("img") < read.tags.index("table")  # the figure comes first
 
 
-def test_pictures_are_those_beside_the_page(page, read):
-    beside = {path.read_bytes() for path in page.parent.glob("*.png")}
+def test_pictures_are_those_beside_the_page(paper, read):
+    beside = {path.read_bytes() for path in paper.parent.glob("*.png")}
     assert {base64.b64decode(value.partition(",")[2]) for value in read.references} == beside
 
 
-def test_a_trial_says_that_it_is_one(page):
-    text = page.read_text(encoding="utf-8")
+def test_a_trial_says_that_it_is_one(paper):
+    text = paper.read_text(encoding="utf-8")
     assert "The numbers mean nothing" in text
     assert "Only 120 rounds" in text

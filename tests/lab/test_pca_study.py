@@ -16,8 +16,6 @@ from thalweg.lab.jobs import run_jobs
 from thalweg.lab.report import part
 from thalweg.pca import best_subspace
 
-pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
 FEW = SIZES["small"]

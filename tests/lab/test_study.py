@@ -18,7 +18,6 @@ from thalweg.lab.report import Ratios, TextTable, group, mean, ratios, to_csv
 from thalweg.lab.studies import OUTSIDE, STUDIES
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +50,7 @@ def toy():
 
 @pytest.fixture
 def page_of_toy(monkeypatch):
-    import jinja2
-
+    jinja2 = pytest.importorskip("jinja2")
     text = """{% extends "base.html" %}
 {% block title %}Toys{% endblock %}
 {% block lead %}Squares{% endblock %}

@@ -234,28 +234,21 @@ def test_null_in_parquet_is_named(folder):
 
 def test_bad_arguments_are_refused(write, tmp_path):
     path = write("a,y\n0,2\n0,4\n")
-    with pytest.raises(InputError, match="There is no file"):
-        read_table(tmp_path / "none.csv", "y")
-    with pytest.raises(InputError, match=r"ending that is not known. Known are .csv"):
-        read_table(tmp_path / "data.xlsx", "y")
-    with pytest.raises(InputError, match=r"which column is the target. Its columns are a, y"):
-        read_table(path, None)
-    with pytest.raises(InputError, match="'y' is given twice: as the target and as a feature"):
-        read_table(path, "y", features=["a", "y"])
-    with pytest.raises(InputError, match="feature 'a' is given twice"):
-        read_table(path, "y", features=["a", "a"])
-    with pytest.raises(InputError, match=r"no column 'q' for a feature. Its columns are a, y"):
-        read_table(path, "y", features=["q"])
-    with pytest.raises(InputError, match="no feature that is not 0"):
-        read_table(path, "y", intercept=False)
-    with pytest.raises(InputError, match="'loss'"):
-        read_table(path, "y", loss="cubic")
-    with pytest.raises(InputError, match="no option"):
-        read_table(path, "y", domain="ball:size=1")
-    with pytest.raises(InputError, match="is empty"):
-        read_table(write(b"", "empty.parquet"), "y")
-    with pytest.raises(InputError, match="no Parquet file"):
-        read_table(write(b"what is this", "bad.parquet"), "y")
+    for source, target, options, message in (
+        (tmp_path / "none.csv", "y", {}, "There is no file"),
+        (tmp_path / "data.xlsx", "y", {}, r"ending that is not known. Known are .csv"),
+        (path, None, {}, r"which column is the target. Its columns are a, y"),
+        (path, "y", {"features": ["a", "y"]}, "'y' is given twice: as the target and as a feature"),
+        (path, "y", {"features": ["a", "a"]}, "feature 'a' is given twice"),
+        (path, "y", {"features": ["q"]}, r"no column 'q' for a feature. Its columns are a, y"),
+        (path, "y", {"intercept": False}, "no feature that is not 0"),
+        (path, "y", {"loss": "cubic"}, "'loss'"),
+        (path, "y", {"domain": "ball:size=1"}, "no option"),
+        (write(b"", "empty.parquet"), "y", {}, "is empty"),
+        (write(b"what is this", "bad.parquet"), "y", {}, "no Parquet file"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table(source, target, **options)
 
 
 def test_polars_missing_is_named(write, monkeypatch):

@@ -14,9 +14,6 @@ from tests.lab.reports import check_report
 from thalweg.lab.report import part, pick
 from thalweg.lab.streams import planted
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 SMALL = SIZES["small"]
 FEW = dataclasses.replace(SMALL, series=("piecewise", "gradual"))
 

@@ -16,9 +16,6 @@ from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import part
 from thalweg.lab.streams import measured
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 FEW = dataclasses.replace(SIZES["small"], streams=("jumps", "ball-1000", "level", "hinge-jumps", "simplex"))
 
 

@@ -1,5 +1,6 @@
 """Small deterministic jobs, which workers import by name, and what the tests of `thalweg.lab.jobs` share."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -7,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from thalweg._core.interrupts import interrupts
 from thalweg.lab.jobs import Job, run_jobs, seed_of
@@ -136,10 +138,12 @@ def alive(pid):
         return False
 
 
-def one_line(error):
-    text = str(error.value)
-    assert "\n" not in text
-    return text
+@contextlib.contextmanager
+def refused(kind, message=None):
+    """An error whose text is one line."""
+    with pytest.raises(kind, match=message) as error:
+        yield error
+    assert "\n" not in str(error.value)
 
 
 def batch(folder):

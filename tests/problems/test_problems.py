@@ -209,10 +209,7 @@ def test_index_from_the_end_and_of_the_wrong_type():
         (lambda: LinearRegression([[np.nan]], [1.0]), "'features' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0]], [np.inf]), "'labels' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0], [1.0, 2.0]], [1.0, 2.0]), "'features' .* must be an array of real numbers"),
-        (
-            lambda: LinearModel([[1.0]], [1.0], loss="cubic"),
-            "parameter of LinearModel must be one of 'absolute'",
-        ),
+        (lambda: LinearModel([[1.0]], [1.0], loss="cubic"), "parameter of LinearModel must be one of 'absolute'"),
         (lambda: LinearModel([[1.0]], [1.0], "huber", delta=-1.0), "'delta' parameter of LinearModel must be a finite"),
         (lambda: LinearModel([[1.0]], [1.0], "huber", tau=0.5), "huber loss has one parameter, 'delta'. Got 'tau'"),
         (lambda: LinearModel([[1.0]], [1.0], delta=0.5), "squared loss has no parameter. Got 'delta'"),
@@ -523,15 +520,6 @@ def test_bad_options(make, options, message):
         make(**{"domain": Ball(2), "horizon": 20, **options})
 
 
-def test_bad_stages_and_steps():
-    with pytest.raises(InputError, match=r"at least one round a stage. Got 11 stages in 10 rounds"):
-        problems.piecewise_stationary(Ball(2), 10, 11)
-    with pytest.raises(InputError, match="'stages' parameter of piecewise_stationary must be a whole number >= 1"):
-        problems.piecewise_stationary(Ball(2), 10, 0)
-    with pytest.raises(InputError, match=r"'step' parameter of gradual must be a finite number >= 0. Got -1"):
-        problems.gradual(Ball(2), 10, step=-1)
-
-
 def test_paper_ellipsoid():
     domain = problems.paper_ellipsoid()
     assert isinstance(domain, Ellipsoid)
@@ -547,16 +535,19 @@ def test_paper_ellipsoid():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "options", "message"),
     [
-        ({"dim": 0}, "'dim' parameter of paper_ellipsoid"),
-        ({"diameter": -1.0}, "'diameter' parameter of paper_ellipsoid must be a finite number > 0"),
-        ({"condition": 0.5}, "'condition' parameter of paper_ellipsoid must be a finite number >= 1. Got 0.5"),
+        (problems.piecewise_stationary, {"domain": Ball(2), "horizon": 10, "stages": 11}, "Got 11 stages in 10 rounds"),
+        (problems.piecewise_stationary, {"domain": Ball(2), "stages": 0}, "'stages' parameter .* a whole number >= 1"),
+        (problems.gradual, {"domain": Ball(2), "step": -1}, "'step' parameter of gradual must be .* >= 0. Got -1"),
+        (problems.paper_ellipsoid, {"dim": 0}, "'dim' parameter of paper_ellipsoid"),
+        (problems.paper_ellipsoid, {"diameter": -1.0}, "'diameter' parameter .* must be a finite number > 0"),
+        (problems.paper_ellipsoid, {"condition": 0.5}, "'condition' parameter .* a finite number >= 1. Got 0.5"),
     ],
 )
-def test_bad_ellipsoids(options, message):
+def test_bad_options_of_one_generator(make, options, message):
     with pytest.raises(InputError, match=message):
-        problems.paper_ellipsoid(**options)
+        make(**options)
 
 
 def test_problems_of_functions_say_what_they_lack():

@@ -420,22 +420,19 @@ def test_more_markers_than_the_learner_keeps():
 def test_bad_input():
     learner, problem = sound_run()
     run = tw.play(learner, problem)
-    with pytest.raises(InputError, match="knows the theorems of"):
-        certify(tw.Ader(learner.domain, 100, 1.0), problem, run)
-    with pytest.raises(InputError, match="has played 100 rounds, the run has 50"):
-        certify(learner, problem, run.losses[:50])
-    with pytest.raises(InputError, match="start with the run"):
-        certify(learner, problem, run, intervals="dyadic")
-    with pytest.raises(InputError, match="'dyadic', 'whole' or pairs"):
-        certify(learner, problem, run, intervals="weekly")
-    with pytest.raises(InputError, match="0 <= start < stop <= 100"):
-        certify(learner, problem, run, intervals=[(0, 101)])
-    with pytest.raises(InputError, match="at least one interval"):
-        certify(learner, problem, run, intervals=[])
     sogd = tw.SOGD(learner.domain)
-    run = tw.play(sogd, problem)
-    with pytest.raises(InputError, match="decisions=True"):
-        certify(sogd, problem, run)
+    of_sogd = tw.play(sogd, problem)
+    for given, options, message in (
+        ((tw.Ader(learner.domain, 100, 1.0), problem, run), {}, "knows the theorems of"),
+        ((learner, problem, run.losses[:50]), {}, "has played 100 rounds, the run has 50"),
+        ((learner, problem, run), {"intervals": "dyadic"}, "start with the run"),
+        ((learner, problem, run), {"intervals": "weekly"}, "'dyadic', 'whole' or pairs"),
+        ((learner, problem, run), {"intervals": [(0, 101)]}, "0 <= start < stop <= 100"),
+        ((learner, problem, run), {"intervals": []}, "at least one interval"),
+        ((sogd, problem, of_sogd), {}, "decisions=True"),
+    ):
+        with pytest.raises(InputError, match=message):
+            certify(*given, **options)
 
 
 def test_table_and_repr():

@@ -468,21 +468,19 @@ def test_an_error_names_its_round():
 
 
 def test_the_recorder_refuses(problem):
-    with pytest.raises(InputError, match="needs a learner over a cover"):
-        plots.record_cover(tw.SOGD(BALL), problem)
-    with pytest.raises(InputError, match="needs a learner over a cover"):
-        plots.record_cover(tw.EfficientDynamic(BALL, T, G, L), problem)
-    learner = LEARNERS["SACS"]()
-    tw.play(learner, problem[:3])
-    with pytest.raises(InputError, match=r"has begun. Call learner.reset\(\) first"):
-        plots.record_cover(learner, problem)
-    learner.reset()
-    with pytest.raises(InputError, match="'every' parameter of record_cover"):
-        plots.record_cover(learner, problem, every=0)
+    begun, fresh = LEARNERS["SACS"](), LEARNERS["SACS"]()
+    tw.play(begun, problem[:3])
     endless = tw.problems.FromFunctions(lambda t, x: 0.0, lambda t, x: 0 * x, shape=DIM)
-    with pytest.raises(InputError, match="a problem that ends"):
-        plots.record_cover(learner, endless)
-    assert learner.rounds == 0
+    for learner, rounds, options, told in (
+        (tw.SOGD(BALL), problem, {}, "needs a learner over a cover"),
+        (tw.EfficientDynamic(BALL, T, G, L), problem, {}, "needs a learner over a cover"),
+        (begun, problem, {}, r"has begun. Call learner.reset\(\) first"),
+        (fresh, problem, {"every": 0}, "'every' parameter of record_cover"),
+        (fresh, endless, {}, "a problem that ends"),
+    ):
+        with pytest.raises(InputError, match=told):
+            plots.record_cover(learner, rounds, **options)
+    assert fresh.rounds == 0
 
 
 # --------------------------------------------------------------------------------------------------- the cover drawn

@@ -24,6 +24,7 @@ def recorded(**options):
 
 # by name: the unit of the bar, how many there are of it, and the call
 LONG = {
+    "play": ("round", 6, lambda **options: tw.play(tw.SOGD(DISC), FINE, **options).losses.tolist()),
     "best_path": ("step", 4000, lambda **options: best_path(FINE, DISC, price=0.5, **options).decisions.tolist()),
     "adaptive": ("interval", 6 + 5 + 3 + 1, lambda **options: adaptive(np.ones(6), FINE, DISC, **options).rows),
     "certify": ("interval", 1, certified),

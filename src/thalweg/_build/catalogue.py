@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import os
-import subprocess
-import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import NamedTuple
 
 from thalweg._kernels import jit
-from thalweg._kernels.library import PACKAGE
 
-__all__ = ["Wanted", "command", "environment", "record", "recorded"]
+__all__ = ["Wanted", "processes", "record"]
 
 
 class Wanted(NamedTuple):
@@ -23,7 +25,7 @@ class Wanted(NamedTuple):
 
 def record() -> list[Wanted]:
     """Play all specimens and record the kernels they call. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
-    from thalweg._build.specimens import specimens
+    from thalweg._build.specimens import play_all
 
     if not jit.PLAIN:
         raise RuntimeError("Recording needs NUMBA_DISABLE_JIT=1 in the environment, before anything is imported.")
@@ -34,29 +36,23 @@ def record() -> list[Wanted]:
             found.add(Wanted(kernel.qualified_name, kinds))
 
     jit.PlainKernel.record = staticmethod(note)
-    try:
-        for _, play in specimens():
-            play()
-    finally:
-        jit.PlainKernel.record = None
+    play_all()
     return sorted(found)
 
 
-def recorded() -> list[Wanted]:
-    """As `record`, from another process."""
-    done = subprocess.run(command("--record"), env=environment(plain=True), capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"The specimens could not be played:\n{done.stderr[-4000:]}")
-    return [Wanted(qualified_name, tuple(kinds)) for qualified_name, kinds in json.loads(done.stdout.splitlines()[-1])]
+@contextmanager
+def processes(count: int, *, plain: bool) -> Iterator[ProcessPoolExecutor]:
+    """Processes of the build, which import this very package, with kernels as plain functions or compiled."""
+    before = dict(os.environ)
+    os.environ |= {"NUMBA_DISABLE_JIT": str(int(plain)), "OMP_NUM_THREADS": "1"}  # a process reads them when it starts
+    try:
+        with ProcessPoolExecutor(count, get_context("spawn"), _begin) as pool:
+            yield pool
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def command(*options: str) -> list[str]:
-    """A process of the build, with this very package: pip takes paths out of PYTHONPATH that a .pth file names."""
-    path = str(PACKAGE.parent)
-    code = f"import runpy, sys; sys.path.insert(0, {path!r}); runpy.run_module('thalweg._build', run_name='__main__')"
-    return [sys.executable, "-W", "ignore", "-c", code, *options]
-
-
-def environment(*, plain: bool) -> dict[str, str]:
-    """The environment of a process of the build, with kernels as plain functions or compiled."""
-    return os.environ | {"NUMBA_DISABLE_JIT": str(int(plain)), "OMP_NUM_THREADS": "1"}
+def _begin() -> None:
+    warnings.simplefilter("ignore")
+    gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process

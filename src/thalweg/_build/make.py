@@ -12,17 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import as_completed
 from operator import attrgetter
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
 
-from thalweg._build.catalogue import Wanted, command, environment, recorded
+from thalweg._build.catalogue import Wanted, processes, record
 from thalweg._kernels import library
 
-__all__ = ["build", "compiler", "work"]
+__all__ = ["build", "compiler"]
 
 # Whether a processor is of the level x86-64-v3; the plain library is asked before the other is loaded.
 LEVEL = """
@@ -49,7 +47,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, report: Cal
     """Make the library and its manifest in `folder`. Compile only kernels that are out of date."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.store import CodeStore
-    from thalweg._compiler.store import folder as cache
+    from thalweg._compiler.store import folder as cache_folder
 
     cc = compiler()
     if cc is None:
@@ -58,13 +56,15 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, report: Cal
     if _is_current(folder, installed, stamp):
         return
     with tempfile.TemporaryDirectory() as scratch:
-        store = CodeStore(cache() or Path(scratch))
-        wanted, best = recorded(), levels()
+        cache, best = cache_folder() or Path(scratch), levels()
+        store = CodeStore(cache)
+        with processes(1, plain=True) as pool:
+            wanted = pool.submit(record).result()
         named = {library.digest(*one): one for one in wanted}
         missing = [one for name, one in named.items() if any(store.get(name, level) is None for level in best)]
         if missing:
             report(f"compiling {len(missing)} of {len(wanted)} kernels")
-            _compile(missing, jobs or os.cpu_count() or 1, Path(scratch), report)
+            _compile(missing, jobs or os.cpu_count() or 1, cache, report)
         files: dict[tuple[str, str], int] = {}
         entries: dict[str, object] = {}
         objects: dict[str, list[Path]] = {level: [] for level in best}
@@ -124,69 +124,36 @@ def _link(cc: str, objects: list[Path], library_file: Path, scratch: Path) -> No
 # ---------------------------------------------------------------------------------------------------------- workers
 
 
-def _compile(missing: list[Wanted], jobs: int, scratch: Path, report: Callable[[str], None]) -> None:
-    """Let workers compile, each a process of its own. Kernels of one tree go to one worker: they share functions."""
+def _compile(missing: list[Wanted], jobs: int, cache: Path, report: Callable[[str], None]) -> None:
+    """Compile in processes of their own. Kernels of one tree go to one process: they share functions."""
     groups: dict[str, list[Wanted]] = {}
     for one in missing:
         groups.setdefault(max(one.kinds, key=len, default="") or one.qualified_name, []).append(one)
-    queue: SimpleQueue[list[Wanted]] = SimpleQueue()
-    for key in sorted(groups, key=lambda key: len(key) * len(groups[key]), reverse=True):
-        queue.put(groups[key])
-    done: list[str] = []
-    with ThreadPoolExecutor(jobs) as pool:
-        for finished in [pool.submit(_feed, queue, len(missing), done, scratch, report) for _ in range(jobs)]:
-            finished.result()
-    failed = [answer for answer in done if answer.strip()]
+    largest_first = sorted(groups, key=lambda key: len(key) * len(groups[key]), reverse=True)
+    done, failed = 0, []
+    with processes(min(jobs, len(groups)), plain=False) as pool:
+        tasks = {pool.submit(_compile_group, groups[key], cache): len(groups[key]) for key in largest_first}
+        for task in as_completed(tasks):
+            failed += task.result()
+            before, done = done, done + tasks[task]
+            if done // 25 > before // 25 or done == len(missing):
+                report(f"{done} of {len(missing)} kernels compiled")
     if failed:
-        raise RuntimeError("Kernels could not be compiled:\n" + "".join(failed))
+        raise RuntimeError("Kernels could not be compiled:\n" + "\n".join(failed))
 
 
-def _feed(
-    queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, report: Callable[[str], None]
-) -> None:
-    """Give one worker group after group."""
-    from thalweg._compiler.store import folder as cache
-
-    settings = environment(plain=False) | {"THALWEG_CACHE_DIR": str(cache() or scratch)}
-    call = command("--work")
-    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings) as worker:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        while True:
-            try:
-                group = queue.get_nowait()
-            except Empty:
-                break
-            worker.stdin.write(json.dumps(group) + "\n")
-            worker.stdin.flush()
-            for _ in group:
-                answer = worker.stdout.readline()
-                if not answer:
-                    raise RuntimeError("A worker of the build ended before it was done.")
-                done.append(answer)
-                if len(done) % 25 == 0 or len(done) == count:
-                    report(f"{len(done)} of {count} kernels compiled")
-        worker.stdin.close()
-
-
-def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
-    """Run a worker: compile the groups that come as lines of JSON, and report each finished kernel."""
+def _compile_group(group: list[Wanted], cache: Path) -> list[str]:
+    """Compile some kernels, and keep their machine code. Returns a line for each that cannot be compiled."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.process import compile_all
-    from thalweg._compiler.store import CodeStore, folder
+    from thalweg._compiler.store import CodeStore
 
-    store, best = CodeStore(folder()), levels()
-    gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process
-    for line in lines:
-        gc.freeze()
-        for qualified_name, kinds in json.loads(line):
-            try:
-                compile_all(_kernel(qualified_name), tuple(kinds), best, store)
-                answer("")
-            except Exception as error:  # of a kernel that cannot be compiled; the others are, all the same
-                answer(f"{qualified_name}({', '.join(kinds)}): {error}".replace("\n", " ")[:2000])
-
-
-def _kernel(qualified_name: str) -> Any:
-    module, _, name = qualified_name.partition(":")
-    return attrgetter(name)(importlib.import_module(module))
+    gc.freeze()
+    failed = []
+    for qualified_name, kinds in group:
+        module, _, name = qualified_name.partition(":")
+        try:
+            compile_all(attrgetter(name)(importlib.import_module(module)), kinds, levels(), CodeStore(cache))
+        except Exception as error:  # the others are compiled, all the same
+            failed.append(f"{qualified_name}({', '.join(kinds)}): {error}".replace("\n", " ")[:2000])
+    return failed

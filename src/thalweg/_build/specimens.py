@@ -10,9 +10,9 @@ rules of another library are there as the engines behind them.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,13 +55,11 @@ from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
 from thalweg.scaling import Standardiser
 
-__all__ = ["specimens"]
-
-Specimen = tuple[str, Callable[[], object]]
-Make = Callable[[Domain], Any]
+__all__ = ["play_all"]
 
 ROUNDS, HORIZON = 4, 20  # rounds of a problem, and those that a learner is tuned for
 LARGE = 100.0  # a bound that holds for all gradients and losses here
+KEYS = ["a", "b", "a"]  # of streams of a fleet
 
 METAS: dict[str, Callable[[], Meta]] = {
     "Hedge": lambda: Hedge(rate=0.1),
@@ -74,23 +72,18 @@ METAS: dict[str, Callable[[], Meta]] = {
 IN_COVERS = ("Hedge",)  # meta-learners of pools on intervals: each one more is another 54 machines
 
 
-def specimens() -> Iterator[Specimen]:
-    """Yield every specimen: its name and the function that plays it."""
-    for part in (
-        _domains,
-        _losses,
-        _learners,
-        _alone,
-        _covers,
-        _reductions,
-        _delayed,
-        _regret,
-        _controllers,
-        _subspaces,
-        _forecasts,
-        _fleets,
-    ):
-        yield from part()
+def play_all() -> None:
+    """Play every specimen."""
+    _domains()
+    _losses()
+    _learners()
+    _machines()
+    _delayed()
+    _regret()
+    _controllers()
+    _subspaces()
+    _forecasts()
+    _fleets()
 
 
 # ----------------------------------------------------------------------------------------------------- data and domains
@@ -115,79 +108,55 @@ def _problem(domain: Domain, loss: str = "squared") -> LinearModel:
     return LinearModel(features, np.abs(labels) if loss == "log" else labels, loss)
 
 
-def _setting(domain: Domain) -> Setting:
-    """The constants of `_problem` that a learner is given."""
-    return Setting(domain, HORIZON, LARGE, LARGE, smoothness=1.0, nonnegative=True)
-
-
-def _clip(y: Floats) -> Floats:
-    """The projection onto the unit box, in Python."""
-    return np.clip(y, -1.0, 1.0)
-
-
-def _by_hand() -> Custom:
-    """A set that only Python can project onto."""
-    return Custom(_clip, 2, 0.0, math.sqrt(2))
-
-
-def _grounds() -> dict[str, Domain]:
+def _grounds() -> list[Domain]:
     """A set of each kind that machines distinguish: a ball, a compiled projection, one in Python."""
-    return {"Ball": Ball(2), "Box": Box(-1.0, 1.0, shape=2), "Custom": _by_hand()}
+    return [Ball(2), Box(-1.0, 1.0, shape=2), Custom(lambda y: np.clip(y, -1.0, 1.0), 2, 0.0, math.sqrt(2))]
 
 
-def _sets() -> dict[str, Domain]:
+def _sets() -> list[Domain]:
     """A domain of every class, and with every kind of affine hull."""
     square = np.vstack([np.eye(2), -np.eye(2)]), np.ones(4)
-    return {
-        **_grounds(),
-        "Ball of matrices": Ball((2, 2), radius=2.0, center=np.full((2, 2), 0.5)),
-        "Box with a fixed entry": Box([0.0, 1.0], [1.0, 1.0]),
-        "Custom in a flat": Custom(Simplex(2).project, 2, 0.5, 1.0, normals=[[1.0, 1.0]]),
-        "Ellipsoid": Ellipsoid([1.0, 4.0], bound=1.0),
-        "Ellipsoid, rotated": Ellipsoid([[2.0, 1.0], [1.0, 2.0]], bound=1.0),
-        "Fantope": Fantope(3, 1),
-        "Intersection": Intersection(Ball(2), HalfSpace([1.0, 1.0], 0.5)),
-        "Intersection in a flat": Intersection(Simplex(2), Ball(2)),
-        "L1Ball": L1Ball(2),
-        "Polytope": Polytope(*square),
-        "Polytope in a flat": Polytope(*square, A_eq=[[1.0, 1.0]], b_eq=[0.0]),
-        "ProductOfBalls": ProductOfBalls((2, 2), 1.0),
-        "Simplex": Simplex(2),
-        "SpectralBalls": SpectralBalls((2, 2, 2), [1.0, 0.5]),
-    }
+    return [
+        *_grounds(),
+        Ball((2, 2), radius=2.0, center=np.full((2, 2), 0.5)),
+        Box([0.0, 1.0], [1.0, 1.0]),  # a fixed entry
+        Custom(Simplex(2).project, 2, 0.5, 1.0, normals=[[1.0, 1.0]]),
+        Ellipsoid([1.0, 4.0], bound=1.0),
+        Ellipsoid([[2.0, 1.0], [1.0, 2.0]], bound=1.0),
+        Fantope(3, 1),
+        Intersection(Ball(2), HalfSpace([1.0, 1.0], 0.5)),
+        Intersection(Simplex(2), Ball(2)),
+        L1Ball(2),
+        Polytope(*square),
+        Polytope(*square, A_eq=[[1.0, 1.0]], b_eq=[0.0]),
+        ProductOfBalls((2, 2), 1.0),
+        Simplex(2),
+        SpectralBalls((2, 2, 2), [1.0, 0.5]),
+    ]
 
 
-def _domains() -> Iterator[Specimen]:
+def _domains() -> None:
     """Projections of points inside, outside and far away, and the other methods of sets."""
-    for name, domain in {**_sets(), "HalfSpace": HalfSpace([1.0, 1.0], 0.5)}.items():
-        yield f"domain {name}", partial(_project, domain)
-    for name in ("Ball", "Box"):
-        yield f"walk on {name}", partial(tw.problems.gradual, _grounds()[name], 3, rng=0)
-        yield f"jumps on {name}", partial(tw.problems.piecewise_stationary, _grounds()[name], 4, 2, rng=0)
-
-
-def _project(domain: Domain) -> None:
-    for size in (0.0, 3.0, 1e200):
-        point = domain.center + size * _numbers(*domain.shape)
-        with np.errstate(over="ignore"):
-            domain.contains(domain.project(point))
-            domain._project_flat(_frozen(point).ravel())  # as the centre, which is read-only
-    domain.directions(_numbers(*domain.shape))
-    if not isinstance(domain, Custom | HalfSpace):
-        _ = domain.interior
+    for domain in (*_sets(), HalfSpace([1.0, 1.0], 0.5)):
+        for size in (0.0, 3.0, 1e200):
+            point = domain.center + size * _numbers(*domain.shape)
+            with np.errstate(over="ignore"):
+                domain.contains(domain.project(point))
+                domain._project_flat(_frozen(point).ravel())  # as the centre, which is read-only
+        domain.directions(_numbers(*domain.shape))
+        if not isinstance(domain, Custom | HalfSpace):
+            _ = domain.interior
+    for domain in (Ball(2), Box(-1.0, 1.0, shape=2)):
+        tw.problems.gradual(domain, 3, rng=0)
+        tw.problems.piecewise_stationary(domain, 4, 2, rng=0)
 
 
 # ----------------------------------------------------------------------------------------------------- losses, learners
 
 
-def _losses() -> Iterator[Specimen]:
+def _losses() -> None:
     """Every loss in Python and in the loop, of vectors and of matrices."""
-    for name in KINDS:
-        yield f"loss {name}", partial(_play_loss, name)
-
-
-def _play_loss(name: str) -> None:
-    for domain in (Simplex(2), Ball((2, 2))):
+    for name, domain in itertools.product(KINDS, (Simplex(2), Ball((2, 2)))):
         problem = _problem(domain, name)
         f: Any = problem[0]
         x = domain.project(domain.center + 0.1)
@@ -217,140 +186,74 @@ def _update(learner: Any, f: Any) -> None:
         _ = learner.decision
 
 
-def _learners() -> Iterator[Specimen]:
-    """Every learner that has a card, and its variants, on a set of each kind."""
-    for name, recipe in recipes().items():
-        for ground, domain in {**_grounds(), "Simplex": Simplex(2), "ProductOfBalls": ProductOfBalls(2, 1.0)}.items():
-            if not (recipe.kind.values_only and ground == "Custom"):
-                yield f"{name} on {ground}", partial(_play_new, partial(recipe.build, _setting(domain)))
-    for name, make in _options().items():
-        for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
-            yield f"{name} on {ground}", partial(_play_new, partial(make, domain))
+def _learners() -> None:
+    """Every learner that has a card, and its variants, on a set of each kind; and hints, which no card has."""
+    for recipe, domain in itertools.product(recipes().values(), (*_grounds(), ProductOfBalls(2, 1.0))):
+        if not (recipe.kind.values_only and isinstance(domain, Custom)):
+            _play(recipe.build(Setting(domain, HORIZON, LARGE, LARGE, smoothness=1.0, nonnegative=True)))
+    for domain in _grounds():
+        learner = tw.EfficientOptimistic(domain, HORIZON, LARGE, start=domain.project(domain.center))
+        learner.hint(_numbers(*domain.shape))
+        _play(learner)
 
 
-def _options() -> dict[str, Make]:
-    """Options with arrays that no card has."""
-    return {
-        "EfficientDynamic, start": lambda X: tw.EfficientDynamic(X, HORIZON, LARGE, start=X.project(X.center)),
-        "EfficientOptimistic, hints": _hinted,
-    }
-
-
-def _hinted(X: Domain) -> Any:
-    learner = tw.EfficientOptimistic(X, HORIZON, LARGE, start=X.project(X.center))
-    learner.hint(_numbers(*X.shape))
-    return learner
-
-
-# --------------------------------------------------------------------------------------------- machines of one's own
-
-
-def _experts(domain: Domain, metas: tuple[str, ...], judge: str = "linear") -> dict[str, Expert]:
-    """Every expert that lives on a domain, with pools under these meta-learners."""
-    singles: dict[str, Callable[[float], Expert]] = {"Descent": partial(_descent, domain)}
-    if isinstance(domain, Ball):
-        singles["AdaGradDescent"] = lambda scale: AdaGradDescent(domain, scale=scale)
-    found = {name: single(0.1) for name, single in singles.items()}
-    for name, single in singles.items():
-        for meta in metas:
-            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta](), judge=judge)
-    return found
-
-
-def _descent(domain: Domain, step: float) -> Descent:
-    return Descent(domain, step, step_rule="scale_free")
-
-
-def _alone() -> Iterator[Specimen]:
-    """Every expert by itself, with one gradient for all members and with one for each."""
-    for ground, domain in _grounds().items():
-        for name, expert in _experts(domain, tuple(METAS)).items():
-            for gradients in ("shared", "own"):
-                learner = partial(tw.Alone, expert, gradients=gradients)
-                yield f"{name}, {gradients}, on {ground}", partial(_play_new, learner)
-
-
-def _covers() -> Iterator[Specimen]:
-    """Every expert on intervals under every meta-learner."""
-    for ground, domain in _grounds().items():
+def _machines() -> None:
+    """Every expert by itself and on intervals under every meta-learner; with one projection a round around each."""
+    for domain in _grounds():
         for gradients, judge in (("shared", "linear"), ("own", "value")):
-            for name, expert in _experts(domain, IN_COVERS, judge).items():
-                for meta, make in METAS.items():
-                    cover = partial(Cover, domain, expert, meta=make(), gradients=gradients)
-                    yield f"{meta} over {name}, {gradients}, on {ground}", partial(_play_new, cover)
+            for expert in _experts(domain, tuple(METAS)):
+                _play(tw.Alone(expert, gradients=gradients))
+            for expert, meta in itertools.product(_experts(domain, IN_COVERS, judge), METAS.values()):
+                _play(Cover(domain, expert, meta=meta(), gradients=gradients))
+        for expert in _experts(domain, tuple(METAS)):
+            _reduce(tw.Alone(expert))
+        for expert, meta in itertools.product(_experts(domain, IN_COVERS), METAS.values()):
+            _reduce(Cover(domain, expert, meta=meta()))
+    _reduce(tw.SwordPP(Box(-1.0, 1.0, shape=2), HORIZON, LARGE, 1.0))
+    _reduce(tw.OneProjection(Ball(2), tw.SOGD))
+    _reduce(tw.EfficientDynamic(Ball(2), HORIZON, LARGE))
+    _reduce(tw.EfficientCBCE(Ball(2), gradient_bound=LARGE))
 
 
-def _play_new(make: Callable[[], Any]) -> None:
-    _play(make())
+def _experts(domain: Domain, metas: tuple[str, ...], judge: str = "linear") -> Iterator[Expert]:
+    """Every expert that lives on a domain, with pools under these meta-learners."""
+    singles: list[Callable[[float], Expert]] = [lambda step: Descent(domain, step, step_rule="scale_free")]
+    if isinstance(domain, Ball):
+        singles.append(lambda scale: AdaGradDescent(domain, scale=scale))
+    for single in singles:
+        yield single(0.1)
+        for meta in metas:
+            yield Pool([single(0.1), single(1.0)], meta=METAS[meta](), judge=judge)
 
 
-def _reductions() -> Iterator[Specimen]:
-    """One projection a round around every machine that takes one gradient, on a ball and on another set."""
+def _reduce(machine: Any) -> None:
     X = Box(-0.5, 0.5, shape=2)
-    for ground, Y in _grounds().items():
-        for name, make in _one_gradient(isinstance(Y, Ball)).items():
-            yield f"OneProjection, {name} on {ground}", partial(_reduce, X, make, Y)
-    twice: dict[str, Make] = {
-        "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
-        "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
-        "EfficientCBCE": lambda Y: tw.EfficientCBCE(Y, gradient_bound=LARGE),
-    }
-    for name, make in twice.items():
-        yield f"OneProjection of the reduced {name}", partial(_reduce, X, make, Ball(2))
-
-
-def _reduce(X: Domain, make: Make, surrogate: Domain | None) -> None:
     problem = _problem(X)
-    learner = tw.OneProjection(X, make, surrogate=surrogate)
+    learner = tw.OneProjection(X, lambda _: machine, surrogate=machine.domain)
     tw.play(learner, problem)
     learner.step(problem[0])
     _update(learner, problem[0])
 
 
-def _one_gradient(ball: bool) -> dict[str, Make]:
-    """Every machine that takes one gradient a round, as a function of its set."""
-    found: dict[str, Make] = {
-        "levels": lambda Y: tw.CutkoskyAdaptive(Y, HORIZON, LARGE),
-        "SwordPP": lambda Y: tw.SwordPP(Y, HORIZON, LARGE, 1.0),
-    }
-    example = Ball(2) if ball else Box(-1.0, 1.0, shape=2)
-    for name in _experts(example, tuple(METAS)):
-        found[name] = lambda Y, name=name: tw.Alone(_experts(Y, tuple(METAS))[name])  # type: ignore[misc]
-    for name in _experts(example, IN_COVERS):
-        for meta in METAS:
-            found[f"{meta} over {name}"] = partial(_cover_of, name, meta)
-    return found
-
-
-def _cover_of(name: str, meta: str, domain: Domain) -> Cover:
-    return Cover(domain, _experts(domain, IN_COVERS)[name], meta=METAS[meta]())
-
-
-def _delayed() -> Iterator[Specimen]:
+def _delayed() -> None:
     """Delayed feedback: copies that take turns, in order and in any order."""
-    for ground, domain in _grounds().items():
-        yield f"Delayed on {ground}", partial(_delay, domain)
-
-
-def _delay(domain: Domain) -> None:
-    problem = _problem(domain)
-    tw.play(tw.Delayed(domain, tw.SOGD, delay=1), problem, decisions=True)
-    tw.play(tw.Delayed(domain, tw.SOGD, max_delay=2), problem, delay=[1, 0, -1, 2])
-    _update(tw.Delayed(domain, tw.SOGD, delay=0), problem[0])
+    for domain in _grounds():
+        problem = _problem(domain)
+        tw.play(tw.Delayed(domain, tw.SOGD, delay=1), problem, decisions=True)
+        tw.play(tw.Delayed(domain, tw.SOGD, max_delay=2), problem, delay=[1, 0, -1, 2])
+        _update(tw.Delayed(domain, tw.SOGD, delay=0), problem[0])
 
 
 # ---------------------------------------------------------------------------------------------------------- comparators
 
 
-def _regret() -> Iterator[Specimen]:
-    """Comparators of every loss on sets of each kind, measures, witnesses."""
-    for loss in KINDS:
-        for where in (Ball(2, center=[2.0, 2.0]), Simplex(2)):
-            yield f"comparators, {loss} on {where}", partial(_compare, loss, where)
-    for name, domain in _sets().items():
+def _regret() -> None:
+    """Comparators of every loss, and on sets of each kind, measures, witnesses."""
+    for loss, domain in itertools.product(KINDS, (Ball(2, center=[2.0, 2.0]), Simplex(2))):
+        _compare(loss, domain)
+    for domain in _sets():
         if domain.onto is not PYTHON:
-            yield f"comparators on {name}", partial(_compare, "squared", domain)
-            yield f"comparators on {name}, copied", partial(_compare, "squared", copy.deepcopy(domain))
+            _compare("squared", copy.deepcopy(domain))  # arrays that were read-only are writable in a copy
 
 
 def _compare(loss: str, domain: Domain) -> None:
@@ -369,36 +272,22 @@ def _compare(loss: str, domain: Domain) -> None:
 # ----------------------------------------------------------------------------------------------- control, subspaces
 
 
-def _controllers() -> Iterator[Specimen]:
+def _controllers() -> None:
     """Controllers with measured and with given scales, and a policy by hand."""
+    system, cost = control.double_integrator(), control.QuadraticCost([1.0, 1.0], [1.0])
+    noise = 0.1 * _numbers(3, 2)
+    made: list[Any] = [control.TrackingControl(system)]
     for kind in (control.GPC, control.ScreamControl, control.EfficientControl):
         for constants in (None, control.Constants(np.ones(1), LARGE, 1.0)):
-            yield (
-                f"{kind.__name__}, {'measured' if constants is None else 'given'}",
-                partial(_run_controller, kind, constants),
-            )
-    yield "committee", _committee
+            made.append(kind(system, HORIZON, memory=1, constants=constants))
+    for controller in made:
+        for _ in range(2):
+            control.simulate(controller, system, cost, noise)
+            controller.restore(controller.state())
+            controller = copy.deepcopy(controller)  # arrays that were read-only are writable in a copy
 
 
-def _run_controller(kind: Any, constants: control.Constants | None) -> None:
-    system = control.double_integrator()
-    controller = kind(system, HORIZON, memory=1, constants=constants)
-    cost = control.QuadraticCost([1.0, 1.0], [1.0])
-    for _ in range(2):
-        control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
-        controller.restore(controller.state())
-        controller = copy.deepcopy(controller)  # arrays that were read-only are writable in a copy
-        control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
-
-
-def _committee() -> None:
-    system, cost = control.double_integrator(), control.QuadraticCost([1.0, 1.0], [1.0])
-    controller = control.TrackingControl(system)
-    control.simulate(controller, system, cost, 0.1 * _numbers(3, 2))
-    control.simulate(copy.deepcopy(controller), system, cost, 0.1 * _numbers(3, 2))
-
-
-def _subspaces() -> Iterator[Specimen]:
+def _subspaces() -> None:
     """Online PCA, of vectors and of matrices."""
     options: dict[Any, dict[str, Any]] = {
         pca.AdaptivePCA: {},
@@ -408,53 +297,57 @@ def _subspaces() -> Iterator[Specimen]:
         pca.YuanLamperskiPCA: {"horizon": HORIZON},
     }
     for kind, given in options.items():
-        yield kind.__name__, partial(_reduce_rank, partial(kind, dim=3, rank=1, rng=0, **given))
-    yield "sampling", partial(systematic, [0.8, 0.6, 0.4, 0.2], 0.7)
-
-
-def _reduce_rank(make: Callable[[], Any]) -> None:
-    learner, row = make(), _numbers(3) / 2
-    for instance in (row, _frozen(row), row, np.outer(row, row)):
-        learner.update(instance)
-    learner.partial_fit(_numbers(3, 3) / 2)
-    _ = learner.components, learner.projection, learner.leading, learner.decision
-    learner.transform(row)
-    learner.restore(learner.state())
-    learner.reset()
+        learner, row = kind(dim=3, rank=1, rng=0, **given), _numbers(3) / 2
+        for instance in (row, _frozen(row), row, np.outer(row, row)):
+            learner.update(instance)
+        learner.partial_fit(_numbers(3, 3) / 2)
+        _ = learner.components, learner.projection, learner.leading, learner.decision
+        learner.transform(row)
+        learner.restore(learner.state())
+        learner.reset()
+    systematic([0.8, 0.6, 0.4, 0.2], 0.7)
 
 
 # ----------------------------------------------------------------------------------------------------------- estimators
 
 
-def _forecasts() -> Iterator[Specimen]:
+def _forecasts() -> None:
     """Forecasts combined, intervals, linear models of streams, subspaces, scaling."""
-    for loss in ("square", "absolute", "percentage", "log", "pinball"):
-        for gradient in (True, False):
-            yield f"Aggregator, {loss}, {gradient}", partial(_combine, loss, gradient)
-    yield "Aggregator of many", _combine_many
-    yield "oracles", _look_back
-    for asymmetric in (False, True):
-        for horizon in (1, 2):
-            yield f"ConformalTracker, {asymmetric}, {horizon}", partial(_cover, asymmetric, horizon)
-    for columns in ((), ("a", "b")):
-        for loss in ("squared", "absolute"):
-            yield f"Forecaster of {len(columns)} columns, {loss}", partial(_forecast, columns, loss)
+    _combine()
+    said = np.abs(_numbers(ROUNDS, 3)) + 0.1
+    for kind, loss in itertools.product(("expert", "convex", "linear", "shifting"), ("square", "absolute")):
+        estimators.oracle(said, np.full(ROUNDS, 0.5), kind, loss=loss)
+    for asymmetric, horizon in itertools.product((False, True), (1, 2)):
+        _cover(asymmetric, horizon)
+    for columns, loss in itertools.product(((), ("a", "b")), ("squared", "absolute")):
+        _forecast(columns, loss)
     for loss in ("squared_error", "huber", "absolute_error", "quantile", "log_loss", "hinge"):
-        yield f"linear model, {loss}", partial(_fit, loss)
-    for loss in PROBLEMS:
-        for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
-            yield f"linear model, {loss} on {ground}", partial(_fit_within, loss, domain)
+        _fit(loss)
+    for loss, domain in itertools.product(PROBLEMS, _grounds()):
+        model = ConstrainedModel(ConstrainedLayout(domain, loss))
+        for weights in (np.ones(ROUNDS), np.full(ROUNDS, 0.5)):
+            model.learn(_numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0), weights)
+        model.predict(_numbers(ROUNDS, 2))
     for center in (True, False):
-        yield f"StreamingPCA, {center}", partial(_follow, center)
-        yield f"Standardiser, {center}", partial(_scale, center)
+        subspace = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
+        subspace.learn(_numbers(6, 3))
+        subspace.learn(_numbers(1, 3))
+        subspace.put_in_order()
+        scale = Standardiser(2, center=center)
+        scale.run(_numbers(3, 2))
+        scale.update(_numbers(2))
+        scale.transform(_numbers(3, 2))
 
 
-def _combine(loss: str, gradient: bool) -> None:
+def _combine() -> None:
     X, y = np.abs(_numbers(ROUNDS, 3)) / 2 + 0.1, np.ones(ROUNDS)
     awake = np.ones(X.shape)
     awake[1, 0] = 0.0
-    for horizon in (1, 2):
-        aggregator = estimators.Aggregator(loss, gradient=gradient, horizon=horizon)
+    options: list[dict[str, Any]] = [{"rule": "BOA"}, {"rule": "Tracker"}, {"rule": "covariance"}]
+    for loss in ("square", "absolute", "percentage", "log", "pinball"):
+        options += [{"loss": loss}, {"loss": loss, "gradient": False, "horizon": 2}]
+    for given in options:
+        aggregator = estimators.Aggregator(**given)
         aggregator.run(X, y, awake).loss()
         for row in X:
             aggregator.predict(row)
@@ -463,36 +356,8 @@ def _combine(loss: str, gradient: bool) -> None:
         aggregator.update(1.0)
         _ = aggregator.weights_
         aggregator.restore(aggregator.state())
-
-
-class _Guest:
-    """A rule of the user's own: equal weights."""
-
-    def weights(self, x: Floats, awake: Floats) -> Floats:
-        return awake
-
-    def update(self, x: Floats, awake: Floats, y: float) -> None:
-        pass
-
-
-def _combine_many() -> None:
-    X, y = _numbers(2, 60), np.zeros(2)
-    estimators.Aggregator().run(X, y)
-    few = X[:, :3].copy()
-    for options in ({"rule": "BOA"}, {"rule": "Tracker"}, {"rule": "covariance"}, {"guests": [_Guest()]}):
-        aggregator = estimators.Aggregator(**options)
-        aggregator.run(few, y)
-        aggregator.predict(few[0])
-        _ = aggregator.weights_
-        aggregator.update(0.0)
-    estimators.Mixture(y, few).predict(few)
-
-
-def _look_back() -> None:
-    X, y = np.abs(_numbers(ROUNDS, 3)) + 0.1, np.full(ROUNDS, 0.5)
-    for model in ("expert", "convex", "linear", "shifting"):
-        for loss in ("square", "absolute"):
-            estimators.oracle(X, y, model, loss=loss)
+    estimators.Aggregator().run(_numbers(2, 60), np.zeros(2))  # of many
+    estimators.Mixture(y, X).predict(X)
 
 
 def _cover(asymmetric: bool, horizon: int) -> None:
@@ -514,99 +379,55 @@ def _cover(asymmetric: bool, horizon: int) -> None:
 
 
 def _forecast(columns: tuple[str, ...], loss: str) -> None:
-    for season in (None, 2, "auto"):
-        for levels in ((), (0.8,)):
-            forecaster = estimators.Forecaster(columns, lags=2, season=season, horizon=2, levels=levels, loss=loss)
-            y, rows = _numbers(ROUNDS), _numbers(ROUNDS, len(columns)) if columns else None
-            y[1] = np.nan
-            forecaster.run(y, rows)
-            forecaster.forecast(None if rows is None else rows[:2])
-            forecaster.predict(None if rows is None else rows[0])
-            forecaster.update(0.5)
-            _ = forecaster.weights
-            forecaster.restore(forecaster.state())
+    y, rows = _numbers(ROUNDS), _numbers(ROUNDS, len(columns)) if columns else None
+    y[1] = np.nan
+    for season, levels in itertools.product((None, 2, "auto"), ((), (0.8,))):
+        forecaster = estimators.Forecaster(columns, lags=2, season=season, horizon=2, levels=levels, loss=loss)
+        forecaster.run(y, rows)
+        forecaster.forecast(None if rows is None else rows[:2])
+        forecaster.predict(None if rows is None else rows[0])
+        forecaster.update(0.5)
+        _ = forecaster.weights
+        forecaster.restore(forecaster.state())
 
 
 def _fit(loss: str) -> None:
     X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
-    for guests in (True, False):
-        for intercept in (True, False):
-            model = FreeModel(LinearLayout(2, loss, guests=guests, intercept=intercept, open=not intercept))
-            for rows, labels in ((X, y), (_frozen(X), y), (X, _frozen(y)), (_frozen(X), _frozen(y))):
-                model.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]), used=2)
-                model.predict(rows)
-            model.learn(X[:1], y[:1], np.ones(1))
-            model.coefficients()
-            model.move(4, guests=guests)
-            model.predict(X, np.array([1, 2]))
+    for guests, intercept in itertools.product((True, False), repeat=2):
+        model = FreeModel(LinearLayout(2, loss, guests=guests, intercept=intercept, open=not intercept))
+        for rows, labels in itertools.product((X, _frozen(X)), (y, _frozen(y))):
+            model.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]), used=2)
+            model.predict(rows)
+        model.learn(X[:1], y[:1], np.ones(1))
+        model.coefficients()
+        model.move(4, guests=guests)
+        model.predict(X, np.array([1, 2]))
 
 
-def _fit_within(loss: str, domain: Domain) -> None:
-    X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
-    model = ConstrainedModel(ConstrainedLayout(domain, loss))
-    model.learn(X, y, np.ones(ROUNDS))
-    model.learn(X, y, np.full(ROUNDS, 0.5))
-    model.predict(X)
-
-
-def _follow(center: bool) -> None:
-    model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
-    model.learn(_numbers(6, 3))
-    model.learn(_numbers(1, 3))
-    model.put_in_order()
-
-
-def _scale(center: bool) -> None:
-    scale = Standardiser(2, center=center)
-    scale.run(_numbers(3, 2))
-    scale.update(_numbers(2))
-    scale.transform(_numbers(3, 2))
-
-
-def _fleets() -> Iterator[Specimen]:
+def _fleets() -> None:
     """Fleets: the loop over streams, and the steps of every family."""
     for columns in ((), ("a", "b")):
-        yield f"Fleet of Forecaster, {len(columns)} columns", partial(_fleet_forecasts, columns)
-    yield "Fleet of learners", _fleet_decisions
+        fleet = tw.Fleet(estimators.Forecaster(columns, lags=2, season=None, levels=(0.8,)))
+        _play_fleet(fleet, _numbers(3, 2) if columns else None)
+        fleet.forecast(KEYS[:2], _numbers(2, 1, 2) if columns else None)
+        del fleet["a"]
+        tw.Fleet.from_bytes(fleet.template, fleet.to_bytes())
     for asymmetric in (False, True):
-        yield f"Fleet of ConformalTracker, {asymmetric}", partial(_fleet_intervals, asymmetric)
+        tracker = estimators.ConformalTracker(windows=(2, 3), halflives=(1, 2), asymmetric=asymmetric)
+        _play_fleet(tw.Fleet(tracker), _numbers(3, 1))
     for loss in ("square", "log"):
-        yield f"Fleet of Aggregator, {loss}", partial(_fleet_mixtures, loss)
-    yield "Fleet of linear models", _fleet_models
-
-
-def _fleet_forecasts(columns: tuple[str, ...]) -> None:
-    fleet = tw.Fleet(estimators.Forecaster(columns, lags=2, season=None, levels=(0.8,)))
-    keys, X = ["a", "b", "a", "b"], _numbers(4, 2) if columns else None
-    fleet.run(keys, _numbers(4), X)
-    fleet.predict(keys, X)
-    fleet.update(keys[:2], _numbers(2))
-    fleet.forecast(keys[:2], _numbers(2, 1, 2) if columns else None)
-    del fleet["a"]
-    tw.Fleet.from_bytes(fleet.template, fleet.to_bytes())
-
-
-def _fleet_decisions() -> None:
-    fleet = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE))
-    many = np.arange(600)  # the table of keys has to grow
-    fleet.update(many, _numbers(600, 2))
+        _play_fleet(tw.Fleet(estimators.Aggregator(loss), columns=["a", "b", "c"]), np.abs(_numbers(3, 3)) / 2 + 0.1)
+    fleet, many = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE)), np.arange(600)
+    fleet.update(many, _numbers(600, 2))  # the table of keys has to grow
     fleet.decide(many)
     shard_of(many, 2)
+    _fleet_models()
 
 
-def _fleet_intervals(asymmetric: bool) -> None:
-    fleet = tw.Fleet(estimators.ConformalTracker(windows=(2, 3), halflives=(1, 2), asymmetric=asymmetric))
-    fleet.run([1, 2, 1], _numbers(3), _numbers(3, 1))
-    fleet.predict([1, 2], _numbers(2, 1))
-    fleet.update([1, 2], _numbers(2))
-
-
-def _fleet_mixtures(loss: str) -> None:
-    fleet = tw.Fleet(estimators.Aggregator(loss), columns=["a", "b", "c"])
-    X = np.abs(_numbers(3, 3)) / 2 + 0.1
-    fleet.run([1, 2, 1], np.ones(3), X)
-    fleet.predict([1, 2], X[:2])
-    fleet.update([1, 2], np.ones(2))
+def _play_fleet(fleet: tw.Fleet, X: Floats | None) -> None:
+    fleet.run(KEYS, np.ones(3), X)
+    fleet.predict(KEYS[:2], None if X is None else X[:2])
+    fleet.update(KEYS[:2], np.ones(2))
 
 
 def _fleet_models() -> None:

@@ -153,8 +153,7 @@ def forecast_file(source: str, given: ForecastOptions) -> None:
 
 def _panel(asked: Asked, name: str, frame: pl.DataFrame) -> tuple[Panel, list[str]]:
     """Return the panel, and remarks on its gaps."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", GapWarning)
+    with warnings.catch_warnings(record=True, action="always", category=GapWarning) as said:
         panel = _named(lambda: read_panel(
             name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1, in_order=True
         ), "frame, ")  # fmt: skip

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from thalweg.errors import InputError
 from thalweg.lab.columns import MISSING, READERS
@@ -17,8 +18,8 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Data", "Engine", "ForecastOptions", "Json", "Progress", "Scheduler", "Workers", "grouped", "names_in", "read_lags",
-    "read_levels", "read_season",
+    "Data", "Engine", "ForecastOptions", "Json", "Progress", "Scheduler", "Workers", "described", "grouped", "names_in",
+    "read_lags", "read_levels", "read_season",
 ]  # fmt: skip
 
 
@@ -37,16 +38,23 @@ class LossChoice(StrEnum):
 Beside = StrEnum("Beside", ["statsforecast"])
 Errors = StrEnum("Errors", ["squared", "absolute"])
 
-Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.", metavar="MARK")]
-Rows = Annotated[int | None, typer.Option(help="Only the first N rows of a file.", min=1, metavar="N")]
+
+def described(text: str, metavar: str, *, least: int | None = None, shown: bool = True) -> OptionInfo:
+    """Return an option with a value: its help, the word for the value, and whether the help shows its default."""
+    found: OptionInfo = typer.Option(help=text, metavar=metavar, min=least, show_default=shown)
+    return found
+
+
+Decimal = Annotated[str, described("Decimal mark of a CSV file.", "MARK")]
+Rows = Annotated[int | None, described("Only the first N rows of a file.", "N", least=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
 ]
-Engine = Annotated[str, typer.Option(help="serial, local or dask.", metavar="NAME")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.", metavar="ADDRESS")]
-Workers = Annotated[int | None, typer.Option(help="Processes. [default: one per core]", min=1, metavar="N")]
+Engine = Annotated[str, described("serial, local or dask.", "NAME")]
+Scheduler = Annotated[str | None, described("Address of a Dask scheduler.", "ADDRESS")]
+Workers = Annotated[int | None, described("Processes. [default: one per core]", "N", least=1)]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,33 +83,21 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 class Data:
     """A stream, or a file and how it is read."""
 
-    target: Annotated[
-        list[str] | None, typer.Option(help="Column to predict, for a file.", metavar="COLUMN", show_default=False)
-    ] = None
-    features: Annotated[
-        str | None, typer.Option(help="Columns to use. [default: all with numbers]", metavar="A,B,C")
-    ] = None
-    lags: Annotated[str | None, typer.Option(help="Past targets as features: 24 or 1,2,24,168.", metavar="N|A,B,C")] = (
-        None
-    )
-    time: Annotated[str | None, typer.Option(help="Column of times; they must not decrease.", metavar="COLUMN")] = None
-    missing: Annotated[
-        Empty, typer.Option(help=f"Empty cells: {', '.join(MISSING)}.", metavar="HOW", show_default=False)
-    ] = Empty.raise_
+    target: Annotated[list[str] | None, described("Column to predict, for a file.", "COLUMN", shown=False)] = None
+    features: Annotated[str | None, described("Columns to use. [default: all with numbers]", "A,B,C")] = None
+    lags: Annotated[str | None, described("Past targets as features: 24 or 1,2,24,168.", "N|A,B,C")] = None
+    time: Annotated[str | None, described("Column of times; they must not decrease.", "COLUMN")] = None
+    missing: Annotated[Empty, described(f"Empty cells: {', '.join(MISSING)}.", "HOW", shown=False)] = Empty.raise_
     decimal: Decimal = "."
     loss: Annotated[
-        LossChoice | None,
-        typer.Option(help=f"For a file: {', '.join(LOSSES)}. [default: {LOSSES[0]}]", metavar="NAME"),
+        LossChoice | None, described(f"For a file: {', '.join(LOSSES)}. [default: {LOSSES[0]}]", "NAME")
     ] = None
     domain: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Set of decisions: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"
-        ),
+        str | None, described(f"Set of decisions: see 'thalweg list domains'. [default: {DOMAIN} for a file]", "SET")
     ] = None
     intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Add a column of ones.")] = True
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Scale columns to [-1, 1].")] = True
-    horizon: Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1, metavar="N")] = None
+    horizon: Annotated[int | None, described("Rounds of a synthetic stream.", "N", least=1)] = None
     rows: Rows = None
 
     def of(self, source: str) -> Row:
@@ -150,46 +146,26 @@ class Data:
 class ForecastOptions:
     """Options of `thalweg forecast`, as they were typed; None where one was left out."""
 
-    target: Annotated[str, typer.Option(help="Column to forecast.", metavar="COLUMN", show_default=False)]
-    id: Annotated[str | None, typer.Option(help="Column with the names of the series.", metavar="COLUMN")] = None
-    time: Annotated[
-        str | None, typer.Option(help="Column of times. [default: rows in file order]", metavar="COLUMN")
-    ] = None
-    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1, metavar="N")] = None
-    levels: Annotated[str | None, typer.Option(help="Coverage in percent. [default: 80,95]", metavar="A,B,C")] = None
-    columns: Annotated[str | None, typer.Option(help="Columns known in advance.", metavar="A,B,C")] = None
-    future: Annotated[str | None, typer.Option(help="Their values for the rows to come.", metavar="FILE")] = None
-    freq: Annotated[
-        str, typer.Option(help="Time step: 15min, h, D, B, W, MS or a number.", metavar="STEP", show_default=False)
-    ] = "infer"
-    season: Annotated[
-        str | None, typer.Option(help="Season in steps: 24 or 24,168. [default: auto]", metavar="N|A,B|none")
-    ] = None
-    lags: Annotated[
-        str | None, typer.Option(help="Past values to use: 8 or 1,2,24. [default: 4]", metavar="N|A,B,C")
-    ] = None
-    loss: Annotated[
-        Errors | None, typer.Option(help="squared or absolute errors. [default: squared]", metavar="NAME")
-    ] = None
+    target: Annotated[str, described("Column to forecast.", "COLUMN", shown=False)]
+    id: Annotated[str | None, described("Column with the names of the series.", "COLUMN")] = None
+    time: Annotated[str | None, described("Column of times. [default: rows in file order]", "COLUMN")] = None
+    horizon: Annotated[int | None, described("Steps ahead. [default: 1]", "N", least=1)] = None
+    levels: Annotated[str | None, described("Coverage in percent. [default: 80,95]", "A,B,C")] = None
+    columns: Annotated[str | None, described("Columns known in advance.", "A,B,C")] = None
+    future: Annotated[str | None, described("Their values for the rows to come.", "FILE")] = None
+    freq: Annotated[str, described("Time step: 15min, h, D, B, W, MS or a number.", "STEP", shown=False)] = "infer"
+    season: Annotated[str | None, described("Season in steps: 24 or 24,168. [default: auto]", "N|A,B|none")] = None
+    lags: Annotated[str | None, described("Past values to use: 8 or 1,2,24. [default: 4]", "N|A,B,C")] = None
+    loss: Annotated[Errors | None, described("squared or absolute errors. [default: squared]", "NAME")] = None
     decimal: Decimal = "."
     rows: Rows = None
-    windows: Annotated[int | None, typer.Option(help="Measure errors on the last N windows.", min=1, metavar="N")] = (
-        None
-    )
-    beside: Annotated[Beside | None, typer.Option(help="Also fit the models of statsforecast.", metavar="NAME")] = None
-    out: Annotated[
-        pathlib.Path | None, typer.Option(help="Write the forecasts: .csv, .parquet or .json.", metavar="FILE")
-    ] = None
-    backtest: Annotated[
-        pathlib.Path | None, typer.Option(help="Write the forecasts of the past to a file.", metavar="FILE")
-    ] = None
-    plot: Annotated[pathlib.Path | None, typer.Option(help="Draw the forecasts: .png or .html.", metavar="FILE")] = None
-    save: Annotated[
-        pathlib.Path | None, typer.Option(help="Save the forecaster; with --id, a folder.", metavar="PATH")
-    ] = None
-    resume: Annotated[
-        pathlib.Path | None, typer.Option(help="Continue what --save kept with new rows.", metavar="PATH")
-    ] = None
+    windows: Annotated[int | None, described("Measure errors on the last N windows.", "N", least=1)] = None
+    beside: Annotated[Beside | None, described("Also fit the models of statsforecast.", "NAME")] = None
+    out: Annotated[pathlib.Path | None, described("Write the forecasts: .csv, .parquet or .json.", "FILE")] = None
+    backtest: Annotated[pathlib.Path | None, described("Write the forecasts of the past to a file.", "FILE")] = None
+    plot: Annotated[pathlib.Path | None, described("Draw the forecasts: .png or .html.", "FILE")] = None
+    save: Annotated[pathlib.Path | None, described("Save the forecaster; with --id, a folder.", "PATH")] = None
+    resume: Annotated[pathlib.Path | None, described("Continue what --save kept with new rows.", "PATH")] = None
     as_json: Json = False
     progress: Progress = None
 

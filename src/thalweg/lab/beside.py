@@ -38,8 +38,7 @@ def of_statsforecast() -> Others:
             chosen = [s for s, m in enumerate(seasons) if m == season]
             frame = _filled(panel, chosen)
             fit = library.StatsForecast([getattr(models, name)(season_length=season) for name in MODELS], freq=1)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 found = fit.cross_validation(df=frame, h=horizon, n_windows=windows, step_size=horizon)
             s, cutoff, ds = (np.asarray(found[key], dtype=np.int64) for key in ("unique_id", "cutoff", "ds"))
             window = (cutoff + 1 - (panel.sizes[s] - windows * horizon)) // horizon

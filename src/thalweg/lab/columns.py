@@ -158,10 +158,10 @@ def read_long(
     name, frame, rest = _read(source, decimal, rows)
     if len(frame) == 0:
         raise InputError(f"{name} has no rows of data.")
-    asked = {"target": [target] if target else [], "id": [id] if id else [], "time": [time] if time else []}
-    check_named(name, frame.columns, asked | {"column": list(columns)})
+    check_named(name, frame.columns, target, id, time, columns)
     polars = _polars()
-    numbers = {key: _numbers(name, frame[key], "drop", False, decimal) for key in (*asked["target"], *columns)}
+    wanted = [target, *columns] if target else columns
+    numbers = {key: _numbers(name, frame[key], "drop", False, decimal) for key in wanted}
     made = [polars.Series(key, column, nan_to_null=True) for key, column in numbers.items()]
     if id:
         made.append(frame[id].str.strip_chars() if frame[id].dtype == polars.String else frame[id])
@@ -172,18 +172,19 @@ def read_long(
     return Long(name, polars.DataFrame(made), rest, unused)
 
 
-def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) -> None:
+def check_named(
+    name: str, names: Sequence[str], target: str | None, id: str | None, time: str | None, columns: Sequence[str]
+) -> None:
     """Refuse columns that are not there, or that are named twice."""
     seen: dict[str, str] = {}
-    for kind, keys in asked.items():
-        for key in keys:
-            if key not in names:
-                raise InputError(
-                    f"{name} has no column {short_repr(key)} for --{kind}. Its columns are {listed(names)}."
-                )
-            if key in seen:
-                raise InputError(f"The column {short_repr(key)} is given twice: as {seen[key]} and as {kind}.")
-            seen[key] = kind
+    for kind, key in (("target", target), ("id", id), ("time", time), *(("column", key) for key in columns)):
+        if not key:
+            continue
+        if key not in names:
+            raise InputError(f"{name} has no column {short_repr(key)} for --{kind}. Its columns are {listed(names)}.")
+        if key in seen:
+            raise InputError(f"The column {short_repr(key)} is given twice: as {seen[key]} and as {kind}.")
+        seen[key] = kind
 
 
 def _times(name: str, column: pl.Series, row: int = 1) -> pl.Series:

@@ -23,6 +23,7 @@ from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
 from thalweg.lab._console import aligned, echo, notify, shows_progress
+from thalweg.lab._options import described
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
@@ -204,15 +205,9 @@ def run(
         ),
     ],
     asked: option.Data,
-    learner: Annotated[
-        str | None,
-        typer.Option(help="Your learner, made from a domain.", metavar="MODULE:FUNCTION"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0, metavar="N")] = 0,
-    out: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Write the losses: .csv, .json or .npz.", metavar="FILE"),
-    ] = None,
+    learner: Annotated[str | None, described("Your learner, made from a domain.", "MODULE:FUNCTION")] = None,
+    seed: Annotated[int, described("Seed of the stream.", "N", least=0)] = 0,
+    out: Annotated[pathlib.Path | None, described("Write the losses: .csv, .json or .npz.", "FILE")] = None,
     as_json: option.Json = False,
     progress: option.Progress = None,
 ) -> None:
@@ -265,14 +260,10 @@ def compare(
         ),
     ] = None,
     *,
-    on: Annotated[
-        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="Data for all of them.", show_default=False)
-    ],
+    on: Annotated[str, described("Data for all of them.", "STREAM_OR_FILE", shown=False)],
     asked: option.Data,
-    seeds: Annotated[int, typer.Option(help="Seeds of the stream.", min=1, metavar="N")] = 5,
-    out: Annotated[
-        pathlib.Path | None, typer.Option(help="Folder. [default: results/compare-NAME]", metavar="DIR")
-    ] = None,
+    seeds: Annotated[int, described("Seeds of the stream.", "N", least=1)] = 5,
+    out: Annotated[pathlib.Path | None, described("Folder. [default: results/compare-NAME]", "DIR")] = None,
     engine: option.Engine = "serial",
     workers: option.Workers = None,
     scheduler: option.Scheduler = None,
@@ -342,7 +333,7 @@ def _add_study(name: str, package: ModuleType) -> None:
 
     @(app if name == REPRODUCE else studies).command(name, help=package.__doc__)
     def command(
-        out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = folder,
+        out: Annotated[pathlib.Path, described("Folder for results.", "DIR")] = folder,
         full: Annotated[bool, typer.Option("--full", help=about_full, hidden=not about_full)] = False,
         small: Annotated[bool, typer.Option("--small", help="A quick version of seconds.")] = False,
         engine: option.Engine = "local",
@@ -407,7 +398,7 @@ def fleet(
     folder: Annotated[
         pathlib.Path, typer.Argument(metavar="FOLDER", help="Folder of Fleet(..., folder=FOLDER).", show_default=False)
     ],
-    keys: Annotated[int, typer.Option(help="Number of keys to show.", min=0, metavar="N")] = 5,
+    keys: Annotated[int, described("Number of keys to show.", "N", least=0)] = 5,
 ) -> None:
     """Describe the folder of a fleet: template, keys, rounds, journal, bytes, damage. Nothing changes.
 
@@ -421,7 +412,7 @@ def fleet(
 
 
 @app.command()
-def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1, metavar="N")] = 20_000) -> None:
+def bench(rounds: Annotated[int, described("Rounds of a run.", "N", least=1)] = 20_000) -> None:
     """Measure the speed of every algorithm.
 
     Prints microseconds of processor time a round on the paper's stream (d = 8): the best of 5 runs after a warm-up. The

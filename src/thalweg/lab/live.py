@@ -136,17 +136,10 @@ def live(
     if not header.strip():
         raise InputError(f"{NAME} is empty. Its first line must name the columns.")
     names, mark = read_header(header, NAME)
-    named = {"target": [target], "id": [id] if id else [], "time": [time] if time else []}
-    check_named(NAME, names, named | {"column": list(columns)})
+    check_named(NAME, names, target, id, time, columns)
     known: dict[str, _LiveSeries] = {}
-    heads = [
-        *([id] if id else []),
-        time or "row",
-        "step",
-        "thalweg",
-        *(n for pair in column_names(tuple(levels)) for n in pair),
-    ]
-    write(",".join(map(_quoted, heads)) + "\n")
+    heads = [id or "", time or "row", "step", "thalweg", *(n for pair in column_names(tuple(levels)) for n in pair)]
+    write(",".join(map(_quoted, heads if id else heads[1:])) + "\n")
     for count, cells in _rows(text, mark, len(names)):
         row = dict(zip(names, cells, strict=True))
         label = row[id].strip() if id else ""

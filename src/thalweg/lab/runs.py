@@ -132,9 +132,7 @@ def forecast_losses(problem: LinearModel) -> dict[str, Floats]:
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
     """Play two rounds that do not count, to load kernels and compile those of the user's parts."""
-    with interrupts() as stop:
-        play(build(algorithm, stream), stream.problem, rounds=2)
-    if stop.asked:
+    if play(build(algorithm, stream), stream.problem, rounds=2).interrupted:
         raise KeyboardInterrupt
 
 
@@ -295,13 +293,12 @@ def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, float
     """
     learner = build(algorithm, stream)
     times: list[float] = []
-    with interrupts() as stop:
-        while len(times) <= repeats and not stop.asked:
-            learner.reset()
-            began = time.process_time()
-            run = play(learner, stream.problem)
-            times.append(time.process_time() - began)
-    if stop.asked:
-        raise KeyboardInterrupt
+    for _ in range(repeats + 1):
+        learner.reset()
+        began = time.process_time()
+        run = play(learner, stream.problem)
+        times.append(time.process_time() - began)
+        if run.interrupted:
+            raise KeyboardInterrupt
     best, per_round = min(times[1:]), {key: count / run.rounds for key, count in asdict(run.queries).items()}
     return {"us": 1e6 * best / run.rounds, "spread": max(times[1:]) / max(best, 1e-9), **per_round}

@@ -160,8 +160,7 @@ def _water() -> Stream:
 
 def _need(module: str) -> ModuleType:
     """Import a package that holds data, or say how to get it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of these packages are not for our reader
+    with warnings.catch_warnings(action="ignore"):  # warnings of these packages are not for our reader
         return need(module, "data", "This stream")
 
 

@@ -22,7 +22,7 @@ from thalweg.losses._phi import Phi, slope_at, value_at
 if TYPE_CHECKING:
     from thalweg.domains._base import Domain
 
-__all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
+__all__ = ["KINDS", "Loss", "PredictionLoss", "predictions"]
 
 FLOAT64 = np.dtype(np.float64)
 PLAIN_ROW = 0x101  # bits of `flags.num`: contiguous and aligned
@@ -72,6 +72,8 @@ class PredictionLoss:
     barrier: ClassVar[bool] = False  # infinite from some z downwards
     parameter_name: ClassVar[str | None] = None
     default: ClassVar[float] = 0.0  # of the parameter
+    signed: ClassVar[bool] = False  # labels are classes, -1 and +1
+    _arguments: ClassVar[tuple[str, str]] = ("features", "label")
 
     features: Floats
     label: float
@@ -89,11 +91,9 @@ class PredictionLoss:
     def __init__(self, features: ArrayLike, label: float, **parameter: float) -> None:
         self._record(features, label, ("features", "label"), **parameter)
 
-    def _record(
-        self, features: ArrayLike, label: float, names: tuple[str, str] = ("features", "label"), **parameter: float
-    ) -> None:
+    def _record(self, features: ArrayLike, label: float, **parameter: float) -> None:
         """Check the arguments and keep them."""
-        owner = type(self).__name__
+        owner, names = type(self).__name__, self._arguments
         self.features = check_array(owner, names[0], features)
         self.label = check_number(owner, names[1], label)
         if self.features.ndim == 0 or self.features.size == 0:
@@ -132,6 +132,11 @@ class PredictionLoss:
     @classmethod
     def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
         """Whatever a loss asks of its data besides being finite numbers: one row and one label a round."""
+        odd = labels[np.abs(labels) != 1.0]
+        if cls.signed and odd.size:
+            raise InputError(
+                f"The labels of {owner} must be -1 or +1. Got {odd[0]:g}. Convert labels that are 0 or 1 by 2 * y - 1."
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -240,12 +245,3 @@ def predictions(features: Floats, domain: Domain, exact: bool) -> tuple[Floats, 
     middle, norms = features @ domain.center.ravel(), np.linalg.norm(domain._directions(features), axis=1)
     spread = np.multiply(norms, domain.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
     return middle - spread, middle + spread
-
-
-def check_signs(owner: str, labels: Floats) -> None:
-    """Labels of a classification are -1 or +1."""
-    odd = labels[np.abs(labels) != 1.0]
-    if odd.size:
-        raise InputError(
-            f"The labels of {owner} must be -1 or +1. Got {odd[0]:g}. Convert labels that are 0 or 1 by 2 * y - 1."
-        )

@@ -1,8 +1,7 @@
 """The hinge loss of a score, (1 - b z)_+, b = -1 or +1. Since b^2 = 1 its kink is at z = b."""
 
-from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
-from thalweg.losses._base import PredictionLoss, check_signs
+from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
 from thalweg.losses.absolute import tangent
 
@@ -48,9 +47,5 @@ class Hinge(PredictionLoss):
     name = "hinge"
     phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = None
+    signed = True
     kinked = True
-
-    @classmethod
-    def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
-        """Labels are signs."""
-        check_signs(owner, labels)

@@ -56,9 +56,10 @@ class Linear(PredictionLoss):
     phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 0.0
     nonnegative = False
+    _arguments = ("cost", "offset")
 
     def __init__(self, cost: ArrayLike, offset: float = 0.0) -> None:
-        self._record(cost, offset, names=("cost", "offset"))
+        self._record(cost, offset)
 
     @property
     def cost(self) -> Floats:

@@ -68,9 +68,10 @@ class Log(PredictionLoss):
     curvature = None
     nonnegative = False
     barrier = True
+    _arguments = ("features", "offset")
 
     def __init__(self, features: ArrayLike, offset: float = 0.0) -> None:
-        self._record(features, offset, names=("features", "offset"))
+        self._record(features, offset)
 
     def gradient(self, x: ArrayLike) -> Floats:
         """The gradient of f at x, as a new array of the shape of x; not finite where f is infinite."""

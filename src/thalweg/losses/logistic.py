@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
-from thalweg.losses._base import PredictionLoss, check_signs
+from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
 
 __all__ = ["Logistic"]
@@ -92,8 +91,4 @@ class Logistic(PredictionLoss):
     name = "logistic"
     phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 0.25
-
-    @classmethod
-    def check_data(cls, owner: str, features: Floats, labels: Floats) -> None:
-        """Labels are signs."""
-        check_signs(owner, labels)
+    signed = True

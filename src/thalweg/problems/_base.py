@@ -60,13 +60,18 @@ class Problem(ABC):
         T = self.horizon
         w = check_array(name, "decisions", decisions)
         if w.shape == self.shape:
-            w = np.broadcast_to(w, (T, *self.shape))
+            return self._losses_at(w)
         if w.shape not in ((T, *self.shape), (T, math.prod(self.shape))):
             raise InputError(
                 f"{name} has {T} rounds and decisions of shape {self.shape}. Pass one decision, or one a round: shape "
                 f"{(T, *self.shape)}. Got shape {w.shape}."
             )
-        return np.array([float(f.value(x)) for f, x in zip(self, w.reshape(T, *self.shape), strict=True)])
+        return self._losses_at(w.reshape(T, *self.shape))
+
+    def _losses_at(self, w: Floats) -> Floats:
+        """f_t(w_t) of every round, for one decision or one a round."""
+        rows = np.broadcast_to(w, (len(self), *self.shape))
+        return np.array([float(f.value(x)) for f, x in zip(self, rows, strict=True)])
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raise an AttributeError; for an attribute of other problems it says why it is missing."""

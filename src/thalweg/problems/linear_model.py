@@ -8,8 +8,7 @@ Features and labels are two arrays, so compiled loops run over them and bounds a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,6 +70,7 @@ class LinearModel(Problem):
     comparators: Floats | None
     loss: str
     parameter: float
+    _arguments: ClassVar[tuple[str, str]] = ("features", "labels")
 
     def __init__(
         self,
@@ -81,19 +81,8 @@ class LinearModel(Problem):
         comparators: ArrayLike | None = None,
         **parameter: float,
     ) -> None:
-        self.loss = check_choice(type(self).__name__, "loss", loss, tuple(KINDS))
-        self._read(features, labels, comparators, parameter)
-
-    def _read(
-        self,
-        features: ArrayLike,
-        labels: ArrayLike,
-        comparators: ArrayLike | None,
-        parameter: Mapping[str, object],
-        names: tuple[str, str] = ("features", "labels"),
-    ) -> None:
-        """Check the data and record it."""
-        owner = type(self).__name__
+        owner, names = type(self).__name__, self._arguments
+        self.loss = check_choice(owner, "loss", loss, tuple(KINDS))
         self.parameter = self._kind.read_parameter(owner, parameter)
         rows = check_array(owner, names[0], features)
         if rows.ndim < 2 or rows.size == 0:
@@ -107,12 +96,9 @@ class LinearModel(Problem):
         self._kind.check_data(owner, self.features, self.labels)
         self.comparators = None
         if comparators is not None:
-            self.comparators = check_array(owner, "comparators", self._flat(comparators), shape=self.features.shape)
-
-    def _flat(self, points: ArrayLike) -> Floats:
-        """Decisions of all rounds with each one flattened, if they came in the shape of a decision."""
-        array = check_array(type(self).__name__, "comparators", points)
-        return array.reshape(self.features.shape) if array.shape == (self.horizon, *self.shape) else array
+            points = check_array(owner, "comparators", comparators)
+            points = points.reshape(self.features.shape) if points.shape == rows.shape else points
+            self.comparators = check_array(owner, "comparators", points, shape=self.features.shape)
 
     def _round(self, t: int) -> PredictionLoss:
         return self._kind.trusted(self.features[t].reshape(self.shape), float(self.labels[t]), self.parameter)
@@ -183,18 +169,10 @@ class LinearModel(Problem):
         """At least f_t(w) for every round and every w of the domain (see `thalweg.losses`)."""
         return max(float(self._values(z).max()) for z in self._range(domain))
 
-    def losses_of(self, decisions: ArrayLike) -> Floats:
-        """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
-        w = check_array(type(self).__name__, "decisions", decisions)
+    def _losses_at(self, w: Floats) -> Floats:
         if w.shape == self.shape:
             return self._values(self.features @ w.ravel())
-        w = self._flat(w)
-        if w.shape != self.features.shape:
-            raise InputError(
-                f"{type(self).__name__} has {self.horizon} rounds and decisions of shape {self.shape}. Pass one "
-                f"decision, or one a round: shape {(self.horizon, *self.shape)}. Got shape {w.shape}."
-            )
-        return self._values(np.einsum("td,td->t", self.features, w))
+        return self._values(np.einsum("td,td->t", self.features, w.reshape(self.features.shape)))
 
     def _values(self, z: Floats) -> Floats:
         """phi(z_t, b_t) of every round."""

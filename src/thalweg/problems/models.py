@@ -96,6 +96,7 @@ class LinearLosses(LinearModel):
     """
 
     loss = "linear"
+    _arguments = ("costs", "offsets")
 
     def __init__(
         self, costs: ArrayLike, offsets: ArrayLike | None = None, *, comparators: ArrayLike | None = None
@@ -103,7 +104,7 @@ class LinearLosses(LinearModel):
         costs = check_array(type(self).__name__, "costs", costs)
         if offsets is None:
             offsets = np.zeros(costs.shape[:1])
-        self._read(costs, offsets, comparators, {}, names=("costs", "offsets"))
+        super().__init__(costs, offsets, self.loss, comparators=comparators)
 
     @property
     def costs(self) -> Floats:
@@ -202,6 +203,7 @@ class Portfolio(LinearModel):
     """
 
     loss = "log"
+    _arguments = ("returns", "labels")
 
     def __init__(self, returns: ArrayLike, *, comparators: ArrayLike | None = None) -> None:
         relatives = check_array("Portfolio", "returns", returns)
@@ -210,7 +212,7 @@ class Portfolio(LinearModel):
                 "The 'returns' parameter of Portfolio must be price relatives >= 0: price at the end of a round over "
                 f"price at its start. Got {relatives.min():g}. Pass 1 + r for rates of return r."
             )
-        self._read(relatives, np.zeros(relatives.shape[:1]), comparators, {}, names=("returns", "labels"))
+        super().__init__(relatives, np.zeros(relatives.shape[:1]), self.loss, comparators=comparators)
 
     @property
     def returns(self) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._kernels.vectors import copy
+from thalweg._kernels.vectors import copy, dot, square_norm
 
 __all__ = ["BLOCK", "Ground", "Kind", "Sums", "Term", "add_blocks", "fit_windows", "proximal_rounds"]
 
@@ -143,11 +143,10 @@ def _cholesky_solve(A: np.ndarray, b: np.ndarray, C: np.ndarray, w: np.ndarray) 
 @kernel
 def _miss(g: np.ndarray, x: np.ndarray, c: np.ndarray, R: float) -> float:
     """max over the ball of <g, x - u>: the largest gap of a point with gradient g."""
-    inner, square = 0.0, 0.0
+    inner = 0.0
     for j in range(x.shape[0]):
         inner += g[j] * (x[j] - c[j])
-        square += g[j] * g[j]
-    return inner + R * np.sqrt(square)
+    return inner + R * np.sqrt(square_norm(g))
 
 
 @kernel
@@ -161,33 +160,41 @@ def _slope_at(A: np.ndarray, b: np.ndarray, x: np.ndarray, g: np.ndarray) -> Non
         g[i] = total
 
 
+class WindowScratch(NamedTuple):
+    """Scratch space of `fit_windows`."""
+
+    row: np.ndarray  # as a row of `Sums.nodes`
+    A: np.ndarray  # (d, d)
+    C: np.ndarray  # (d, d)
+    b: np.ndarray  # (d,)
+    w: np.ndarray  # (d,)
+    work: np.ndarray  # (5, d)
+
+
+def window_scratch(sums: Sums, d: int) -> WindowScratch:
+    """Return scratch space for windows in this dimension."""
+    A, C, b, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
+    return WindowScratch(np.empty(sums.nodes.shape[1]), A, C, b, w, np.empty((5, d)))
+
+
 @kernel
-def _fit(
-    A: np.ndarray,
-    b: np.ndarray,
-    X: Ground,
-    tol: float,
-    steps: int,
-    w: np.ndarray,
-    work: np.ndarray,
-    C: np.ndarray,
-) -> float:
+def _fit(X: Ground, tol: float, steps: int, scratch: WindowScratch) -> float:
     """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on its gap.
 
     The unconstrained minimiser if it lies in the set, else accelerated projected gradients, restarted whenever the
     momentum points uphill. Overwrites w, work and C.
     """
+    A, b, C, w, work = scratch.A, scratch.b, scratch.C, scratch.w, scratch.work
     d, c, R = b.shape[0], X.center, X.radius
-    g, ahead, new, old, scratch = work[0], work[1], work[2], work[3], work[4]
+    g, ahead, new, old, move = work[0], work[1], work[2], work[3], work[4]
     _slope_at(A, b, c, g)
     goal = tol * _miss(g, c, c, R)
     if _cholesky_solve(A, b, C, new):
-        call(X.onto, X.par, new, old, scratch)
-        square, size = 0.0, 0.0
+        call(X.onto, X.par, new, old, move)
+        square = 0.0
         for j in range(d):
             square += (new[j] - old[j]) ** 2
-            size += new[j] * new[j]
-        if square <= EPS * EPS * size:
+        if square <= EPS * EPS * square_norm(new):
             copy(old, w)
             _slope_at(A, b, w, g)
             return max(0.0, _miss(g, w, c, R))
@@ -198,7 +205,7 @@ def _fit(
     L = np.sqrt(L)  # at least the largest eigenvalue
     if L == 0.0:
         return max(0.0, _miss(g, w, c, R))
-    call(X.onto, X.par, w, old, scratch)
+    call(X.onto, X.par, w, old, move)
     copy(old, w)
     copy(w, ahead)
     momentum, best = 1.0, np.inf
@@ -206,17 +213,17 @@ def _fit(
         _slope_at(A, b, ahead, g)
         for j in range(d):
             new[j] = ahead[j] - g[j] / L
-        call(X.onto, X.par, new, new, scratch)
+        call(X.onto, X.par, new, new, move)
         uphill = 0.0
         for j in range(d):
             old[j] = w[j]
-            scratch[j] = ahead[j] - new[j]
-            uphill += scratch[j] * (new[j] - w[j])
+            move[j] = ahead[j] - new[j]
+            uphill += move[j] * (new[j] - w[j])
         curved = 0.0
         for i in range(d):
             for j in range(d):
-                curved += scratch[i] * A[i, j] * scratch[j]
-        missed = 0.5 * curved + L * _miss(scratch, new, c, R)  # (1)
+                curved += move[i] * A[i, j] * move[j]
+        missed = 0.5 * curved + L * _miss(move, new, c, R)  # (1)
         copy(new, w)
         best = missed
         if missed <= goal:
@@ -240,23 +247,6 @@ class Fits(NamedTuple):
     rounding: np.ndarray  # (K,) the part of it that floating point takes
 
 
-class WindowScratch(NamedTuple):
-    """Scratch space of `fit_windows`."""
-
-    row: np.ndarray  # as a row of `Sums.nodes`
-    A: np.ndarray  # (d, d)
-    C: np.ndarray  # (d, d)
-    v: np.ndarray  # (d,)
-    w: np.ndarray  # (d,)
-    work: np.ndarray  # (5, d)
-
-
-def window_scratch(sums: Sums, d: int) -> WindowScratch:
-    """Return scratch space for windows in this dimension."""
-    A, C, v, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
-    return WindowScratch(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
-
-
 @kernel
 def fit_windows(
     sums: Sums,
@@ -277,7 +267,7 @@ def fit_windows(
     center, R = X.center, X.radius
     d = center.shape[0]
     points, losses, gaps, rounding = found.points, found.losses, found.gaps, found.rounding
-    row, A, C, v, w, work = scratch.row, scratch.A, scratch.C, scratch.v, scratch.w, scratch.work
+    row, A, b, w = scratch.row, scratch.A, scratch.b, scratch.w
     U = R
     for j in range(d):
         U += abs(center[j])
@@ -292,15 +282,12 @@ def fit_windows(
                 at += 1
             trace += A[i, i]
         for i in range(d):
-            v[i] = row[at + i]
+            b[i] = row[at + i]
         constant = row[at + d]
-        missed = _fit(A, v, X, tol, steps, w, work, C)
+        missed = _fit(X, tol, steps, scratch)
         total = constant
         for i in range(d):
-            inner = 0.0
-            for j in range(d):
-                inner += A[i, j] * w[j]
-            total += w[i] * (0.5 * inner - v[i])
+            total += w[i] * (0.5 * dot(A[i], w) - b[i])
         losses[k] = total
         # the sizes |y| ||a|| of the terms of b add up to sqrt(2 c trace) at most
         linear = U * np.sqrt(2.0 * constant * trace)
@@ -311,15 +298,13 @@ def fit_windows(
 
 
 @kernel
-def _proximal(a: np.ndarray, term: Term, s: float, X: Ground, z: np.ndarray, y: np.ndarray, work: np.ndarray) -> float:
-    """z(s) = Pi_X(v - (q + s a)/rho); returns <a, z(s)>. Overwrites z, y and work."""
+def _proximal(a: np.ndarray, term: Term, s: float, X: Ground, z: np.ndarray, scratch: np.ndarray) -> float:
+    """z(s) = Pi_X(v - (q + s a)/rho); returns <a, z(s)>. Overwrites z and scratch, (2, d)."""
+    y, work = scratch[0], scratch[1]
     for j in range(a.shape[0]):
         y[j] = term.v[j] - (term.q[j] + s * a[j]) / term.rho
     call(X.onto, X.par, y, z, work)
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += a[j] * z[j]
-    return total
+    return dot(a, z)
 
 
 @kernel
@@ -335,28 +320,20 @@ def _off(loss: Kind, b: float, s: float, h: float, width: float) -> float:
 
 @kernel
 def _multiplier(
-    loss: Kind,
-    a: np.ndarray,
-    b: float,
-    term: Term,
-    X: Ground,
-    z: np.ndarray,
-    y: np.ndarray,
-    work: np.ndarray,
+    loss: Kind, a: np.ndarray, b: float, term: Term, X: Ground, z: np.ndarray, scratch: np.ndarray
 ) -> float:
-    """The s in the slopes of phi at h(s) = <a, z(s)>; leaves z = z(s). Overwrites z, y and work.
+    """The s in the slopes of phi at h(s) = <a, z(s)>; leaves z = z(s). Overwrites z and scratch, (2, d).
 
     Where nothing is projected h(s) = p - width s with width = ||a||^2/rho, and the slope at the proximal point of p is
     the answer. Else h(s) falls with s, so the answer lies between any s and the slope at h(s): a search in there. With
     kinks it uses h(s) + width s, which does not fall with s, since a projection does not expand.
     """
-    square, p = 0.0, 0.0
+    p = 0.0
     for j in range(a.shape[0]):
-        square += a[j] * a[j]
         p += a[j] * (term.v[j] - term.q[j] / term.rho)
-    width = square / term.rho
+    width = square_norm(a) / term.rho
     s = call(loss.slope, p, b, loss.par) if width == 0.0 else call(loss.prox_slope, p, b, loss.par, width)
-    h = _proximal(a, term, s, X, z, y, work)
+    h = _proximal(a, term, s, X, z, scratch)
     if width == 0.0:
         return s
     if not loss.kinked:
@@ -368,7 +345,7 @@ def _multiplier(
     for _ in range(SEARCH_STEPS):
         other = call(loss.slope, h, b, loss.par)
         s = other if np.isfinite(other) else 2.0 * s  # phi may be infinite at h(s), where s is too small
-        h = _proximal(a, term, s, X, z, y, work)
+        h = _proximal(a, term, s, X, z, scratch)
         k = _off(loss, b, s, h, width)
         if (k > 0.0) != (k_low > 0.0):
             break
@@ -383,7 +360,7 @@ def _multiplier(
         s = (low * k_high - high * k_low) / (k_high - k_low)
         if not low < s < high:
             s = 0.5 * (low + high)
-        h = _proximal(a, term, s, X, z, y, work)
+        h = _proximal(a, term, s, X, z, scratch)
         k = _off(loss, b, s, h, width)
         if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)) or high - low <= 4.0 * EPS * abs(s):
             break
@@ -421,14 +398,12 @@ def proximal_rounds(
     Overwrites Z, lower and the scratch space `scratch`, (2, d).
     """
     T, d = features.shape
-    y, work = scratch[0], scratch[1]
     for t in range(T):
         a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
-        s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)
-        h, inner, gap, turn = 0.0, 0.0, 0.0, 0.0
+        s = _multiplier(loss, a, b, Term(q, v, rho), X, z, scratch)
+        gap, turn = 0.0, 0.0
         for j in range(d):
-            h += a[j] * z[j]
-            inner += q[j] * z[j]
             gap += (v[j] - z[j]) ** 2
             turn += (v[j] - z[j]) * (X.center[j] - z[j])
-        lower[t] = call(loss.tangent, h, b, loss.par, s) + inner + rho * (turn - X.radius * np.sqrt(gap))
+        beyond = rho * (turn - X.radius * np.sqrt(gap))
+        lower[t] = call(loss.tangent, dot(a, z), b, loss.par, s) + dot(q, z) + beyond

@@ -181,17 +181,16 @@ def _memories(problem: Problem, domain: Domain, center: Floats) -> list[Witness]
     T = len(problem)
     if not isinstance(problem, LinearModel) or domain.onto is PYTHON or T == 1:
         return []
-    stops = np.arange(1, T)
-    points = {}
-    if problem.loss == "squared":
-        windows = Windows(problem, domain, 1e-6)
-        for n in (1, LONGER_MEMORY):
-            points[n] = windows.fits(np.maximum(stops - n, 0), stops, lambda _: None)[0]
-    else:
-        points[1] = best_per_round(problem, domain, tol=1e-6).decisions.reshape(T, -1)[:-1]
-    names = {1: "minimiser of the last round", LONGER_MEMORY: f"minimiser of the last {LONGER_MEMORY} rounds"}
-    found = []
-    for n, rows in points.items():
-        decisions = np.vstack([center.ravel(), rows])
-        found.append(Witness(names[n], float(problem.losses_of(decisions).sum())))
-    return found
+
+    def witness(name: str, rows: Floats) -> Witness:
+        return Witness(
+            f"minimiser of the last {name}", float(problem.losses_of(np.vstack([center.ravel(), rows])).sum())
+        )
+
+    if problem.loss != "squared":
+        return [witness("round", best_per_round(problem, domain, tol=1e-6).decisions.reshape(T, -1)[:-1])]
+    windows, stops = Windows(problem, domain, 1e-6), np.arange(1, T)
+    return [
+        witness(name, windows.fits(np.maximum(stops - n, 0), stops, lambda _: None)[0])
+        for n, name in ((1, "round"), (LONGER_MEMORY, f"{LONGER_MEMORY} rounds"))
+    ]

@@ -16,14 +16,9 @@ __all__ = ["OUTSIDE", "REPRODUCE", "STUDIES"]
 REPRODUCE = "reproduce"  # the command of the paper's reproduction
 
 
-def _outside() -> pathlib.Path | None:
-    """Return the folder `studies` of a checkout; None in an installed package."""
-    source = pathlib.Path(__file__).resolve().parents[3]
-    folder = source.parent / "studies"
-    return folder if source.name == "src" and folder.is_dir() else None
-
-
-OUTSIDE = _outside()
+_source = pathlib.Path(__file__).resolve().parents[3]
+_folder = _source.parent / "studies"
+OUTSIDE = _folder if _source.name == "src" and _folder.is_dir() else None  # of a checkout; None in an installed package
 STUDIES: dict[str, ModuleType] = {REPRODUCE: paper}  # by command
 if OUTSIDE is not None:
     __path__.append(str(OUTSIDE))
