@@ -15,7 +15,6 @@ from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted
 from thalweg.estimators._linear import FreeModel
 from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
@@ -95,9 +94,7 @@ class Regressors(Family):
         layout = template._layout(len(columns))
         assert isinstance(layout, LinearLayout)
         names = np.array(columns, dtype=object)
-        _fitted.learned(
-            fitted, fitted, _models=(FreeModel(layout),), n_features_in_=len(columns), feature_names_in_=names
-        )
+        fitted._learned(fitted, _models=(FreeModel(layout),), n_features_in_=len(columns), feature_names_in_=names)
         super().__init__(fitted)
         self.columns = columns
 
