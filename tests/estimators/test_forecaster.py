@@ -2,14 +2,12 @@
 
 import copy
 import logging
-import pickle
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-import thalweg as tw
 from tests.estimators.common import refused
 from tests.twins.forecast import Forecaster as Twin
 from thalweg.errors import InputError
@@ -199,30 +197,16 @@ def test_rows_with_columns():
         assert np.array_equal(stacked(run)[:known], out[:known], equal_nan=True)
 
 
-@pytest.mark.parametrize("at", [0, 1, 25, 30, 66, 72, 91, 149])
-@pytest.mark.parametrize("world", ["season", "gaps", "outliers", "levels", "levels and gaps", "begins late"])
-def test_saved_and_continued(tmp_path, world, at):
-    """Also in the middle of a gap, after an outlier, and before a test for seasons."""
-    y = WORLDS[world]
-    whole = stacked(forecaster().run(y))
-    f = forecaster()
-    f.run(y[:at])
-    f.predict()  # a question that is open
-    f.save(tmp_path / "f.npz")
-    restored = forecaster()
-    restored.restore(f.state())
-    for other in (tw.load(tmp_path / "f.npz"), pickle.loads(pickle.dumps(f)), copy.deepcopy(f), restored):
-        other.update(y[at])
-        assert np.array_equal(stacked(other.run(y[at + 1 :])), whole[at + 1 :], equal_nan=True)
-    assert "rounds played" in repr(f) or at == 0
-
-
 @every
-def test_every_state_that_a_run_leaves_is_accepted(world):
-    f, other = forecaster(), forecaster()
+def test_it_goes_on_from_every_state_that_a_run_leaves(world):
+    """Also in the middle of a gap, after an outlier, and before a test for seasons."""
+    f, other, said = forecaster(), forecaster(), []
     for value in WORLDS[world]:
-        f.update(value)
+        said.append(f.predict())
         other.restore(f.state())
+        f, other = other, f
+        f.update(value)
+    assert np.array_equal(said, forecaster().run(WORLDS[world]).mean[:, 0], equal_nan=True)
 
 
 @pytest.mark.parametrize("columns", [(), ("a", "b")])
@@ -360,9 +344,9 @@ def stream(kind, seed):
     return 10 + e, None  # noise
 
 
-def errors(y, truth, season, use):
+def errors(y, season, use):
     """Root mean square errors one and H steps ahead of the values in `use`, from row 100 on."""
-    return sizes(Forecaster(season=season, horizon=H).run(y).mean, truth, use)
+    return sizes(Forecaster(season=season, horizon=H).run(y).mean, y, use)
 
 
 def sizes(mean, truth, use):
@@ -403,7 +387,7 @@ BEYOND = {("trend", "blocks"): 1.15}  # at H steps 1.107 over 40 seeds, with a s
 TROUBLE = {"outliers": outliers, "shift": shift, "at random": at_random, "blocks": blocks}
 
 
-def best_errors(y, truth, kind, use):
+def best_errors(y, kind, use):
     """As `errors`, of the best forecasts by someone who knows the kind of the process, and all but its coefficients.
 
     That is the last value of a walk, and for the others least squares: a Kalman filter without any noise of the state.
@@ -417,7 +401,7 @@ def best_errors(y, truth, kind, use):
         mean[now] = last if kind == "walk" else X[now : now + H] @ np.linalg.solve(A, c)
         if not np.isnan(y[now]):
             A, c, last = A + np.outer(X[now], X[now]), c + X[now] * y[now], y[now]
-    return sizes(mean, truth, use)
+    return sizes(mean, y, use)
 
 
 @pytest.mark.parametrize("trouble", TROUBLE)
@@ -431,9 +415,9 @@ def test_trouble_costs_little(kind, trouble, seeds):
     for seed in range(seeds):
         y, season = stream(kind, seed)
         changed, use = TROUBLE[trouble](y, 100.0, np.random.default_rng(seed))
-        found.append(np.log(errors(changed, changed, season, use) / errors(y, y, season, use)))
+        found.append(np.log(errors(changed, season, use) / errors(y, season, use)))
         if np.isnan(changed).any():
-            found[-1] -= np.log(best_errors(changed, changed, kind, use) / best_errors(y, y, kind, use))
+            found[-1] -= np.log(best_errors(changed, kind, use) / best_errors(y, kind, use))
     assert np.exp(np.mean(found, axis=0)).max() <= BEYOND.get((kind, trouble), 1.1)
 
 
@@ -442,12 +426,12 @@ def test_seasons_that_are_wrong_cost_nothing(kind):
     found = []
     for seed in range(2):
         y, season = stream(kind, seed)
-        true = errors(y, y, season, ALL)
+        true = errors(y, season, ALL)
         if season is None:
-            found += [errors(y, y, 12, ALL) / true, errors(y, y, "auto", ALL) / true]
+            found += [errors(y, 12, ALL) / true, errors(y, "auto", ALL) / true]
         else:
-            found += [errors(y, y, (7, season), ALL) / true, errors(y, y, "auto", ALL) / true]
-            found += [errors(y, y, 7, ALL) / errors(y, y, None, ALL)]
+            found += [errors(y, (7, season), ALL) / true, errors(y, "auto", ALL) / true]
+            found += [errors(y, 7, ALL) / errors(y, None, ALL)]
     assert np.max(found) <= 1.1
 
 
@@ -519,8 +503,6 @@ def wave(**options):
         (lambda: Forecaster(lags=0), "'lags' parameter"),
         (lambda: Forecaster(("a", "a")), "a list of different names"),
         (lambda: Forecaster("abc"), "'columns' parameter"),
-        (lambda: Forecaster(lags=-1), "'lags' parameter"),
-        (lambda: Forecaster(lags=1.5), "'lags' parameter"),
         (lambda: Forecaster(lags=True), "'lags' parameter"),
         (lambda: Forecaster(lags="many"), "'lags' parameter"),
         (lambda: Forecaster(loss="log"), "'loss' parameter"),
@@ -528,7 +510,6 @@ def wave(**options):
         (lambda: Forecaster(season="hourly"), "'season' parameter"),
         (lambda: Forecaster(season=(7, 7)), "'season' parameter"),
         (lambda: Forecaster(season=True), "'season' parameter"),
-        (lambda: Forecaster(season=2.5), "'season' parameter"),
         (lambda: Forecaster(horizon=0), "'horizon' parameter"),
         (lambda: Forecaster(levels=(90,)), "'levels' parameter"),
         (lambda: Forecaster(levels=(0.9, 0.9)), "'levels' parameter"),

@@ -36,11 +36,11 @@ def rows(T=200, d=4, seed=0, names="abcdefgh"):
 
 
 def label(make, y):
-    return y if make is TrackingRegression else y > 5.0
+    return y > 5.0 if make is TrackingLogistic else y
 
 
 def said(model, x):
-    return model.predict_one(x) if isinstance(model, TrackingRegression) else model.predict_proba_one(x)[True]
+    return model.predict_proba_one(x)[True] if isinstance(model, TrackingLogistic) else model.predict_one(x)
 
 
 def play(model, data):
@@ -114,13 +114,6 @@ def test_as_good_as_the_best_of_rivers(draw):
 
     def error(model):
         return math.sqrt(np.mean((play(model, data)[20:] - [y for _, y in data[20:]]) ** 2))
-
-    def play(model, data):
-        found = []
-        for x, y in data:
-            found.append(model.predict_one(x))
-            model.learn_one(x, y)
-        return np.array(found)
 
     peers = [
         linear_model.LinearRegression(),
