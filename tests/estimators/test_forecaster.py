@@ -144,37 +144,13 @@ def test_a_column_that_is_not_known_is_left_out():
     assert f.predict([None]) == f.predict({"x": np.nan})
 
 
-# -------------------------------------------------------------------------------------------------------- no look-ahead
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-@every
-def test_what_comes_later_changes_nothing(world, options):
-    y, (mine, _) = WORLDS[world], OPTIONS[options]
-    whole = stacked(forecaster(**mine).run(y))
-    for k in (1, 31, 66, 120):
-        other = np.concatenate([y[:k], -1e6 * np.ones(T - k)])
-        assert np.array_equal(stacked(forecaster(**mine).run(other))[: k + 1], whole[: k + 1], equal_nan=True)
-        assert np.array_equal(stacked(forecaster(**mine).run(y[:k])), whole[:k], equal_nan=True)
-
-
-def test_columns_of_later_rounds_change_nothing_beyond_the_horizon():
-    rng = np.random.default_rng(3)
-    y, rows = WORLDS["season"], rng.standard_normal((T, 2))
-    whole = forecaster(columns=("a", "b"), horizon=3).run(y, rows)
-    changed = rows.copy()
-    changed[80:] = 1e6
-    part = forecaster(columns=("a", "b"), horizon=3).run(y, changed)
-    assert np.array_equal(stacked(part)[:78], stacked(whole)[:78], equal_nan=True)
-    assert np.array_equal(part.mean[78:80, :1], whole.mean[78:80, :1])
-
-
 # ------------------------------------------------------------------------------------ rows, runs and files: bit for bit
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 @every
 def test_runs_and_rows_are_the_same(world, options):
+    """So a run knows nothing of later values."""
     y, (mine, _) = WORLDS[world], OPTIONS[options]
     one, two = forecaster(**mine), forecaster(**mine)
     whole = stacked(one.run(y))
@@ -188,6 +164,7 @@ def test_runs_and_rows_are_the_same(world, options):
 
 
 def test_rows_with_columns():
+    """A forecast knows the columns of the rounds that it is for, and none of later ones."""
     rng = np.random.default_rng(4)
     y, rows = WORLDS["gaps"], rng.standard_normal((T + H - 1, 2))
     for options in ({}, {"loss": "absolute", "season": 6}):
@@ -305,16 +282,6 @@ def test_it_is_finite_always(world, options, columns):
     assert (run.lower[0.5][some] <= run.upper[0.5][some]).all()
     assert (run.upper[0.5][some] <= run.upper[0.9][some]).all()
     f.clone().restore(f.state())
-
-
-@every
-def test_levels_never_cross(world):
-    f = forecaster(levels=(0.1, 0.5, 0.8, 0.95))
-    run = f.run(WORLDS[world])
-    for low, high in ((0.1, 0.5), (0.5, 0.8), (0.8, 0.95)):
-        there = np.isfinite(run.lower[high])
-        assert (run.lower[high][there] <= run.lower[low][there]).all()
-        assert (run.upper[low][there] <= run.upper[high][there]).all()
 
 
 def test_a_constant_and_a_line_are_forecast():
