@@ -83,25 +83,24 @@ def named(owner: str, name: str, data: object, names: Sequence[str]) -> Floats |
 
 def column(owner: str, name: str, data: object) -> Floats:
     """One number a row, of an array, a series or a frame with one column."""
-    frame, one = _view(owner, name, data)
-    if frame is not None:
-        if len(frame.columns) != 1:
-            raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
-        one = frame.get_column(frame.columns[0])
-    return _array(owner, name, data, 1, False) if one is None else _column(owner, name, one, False)
+    return series(owner, name, data).values[:, 0]
 
 
 def series(owner: str, name: str, data: object, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
-    if time is None:
-        frame, one = _view(owner, name, data)
-        return FrameTable(
-            column(owner, name, data)[:, None], None, frame if one is None else one.alias(name).to_frame()
-        )
-    found = table(owner, name, data, time=time)
-    if found.values.shape[1] != 1:
-        raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
-    return found
+    if time is not None:
+        found = table(owner, name, data, time=time)
+        if found.values.shape[1] != 1:
+            raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
+        return found
+    frame, one = _view(owner, name, data)
+    if one is not None:
+        frame = one.alias(name).to_frame()
+    elif frame is None:
+        return FrameTable(_array(owner, name, data, 1, False)[:, None], None)
+    elif len(frame.columns) != 1:
+        raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
+    return FrameTable(_column(owner, name, frame.get_column(frame.columns[0]), False)[:, None], None, frame)
 
 
 def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | None]:

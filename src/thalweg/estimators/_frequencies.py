@@ -132,15 +132,6 @@ class Frequency:
         unit, name = next(((u, n) for u, n in scales if self.step % u == 0), (1, "microsecond"))
         return f"{self.step // unit} {name}{'s' * (self.step > unit)}"
 
-    @property
-    def alias(self) -> str | int:
-        """The word that pandas has for it; months stand at their beginning."""
-        if self.kind == COUNTED:
-            return self.step
-        if self.kind == MONTHLY:
-            return f"{self.step}MS"
-        return f"{self.step}B" if self.kind == BUSINESS else f"{self.step // SECOND}s"
-
 
 def _dates(times: Ints) -> NDArray[np.datetime64]:
     return (times // DAY).astype("M8[D]")

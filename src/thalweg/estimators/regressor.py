@@ -7,17 +7,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.types import Floats
-from thalweg._core.validate import LARGEST_ENTRY, check_choice
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _sklearn
 from thalweg.estimators._fitted import Facts, SavedModels
-from thalweg.estimators._linear import read_parameter
+from thalweg.estimators._linear import read_loss
 from thalweg.estimators._sklearn import LinearEstimator, TargetLayout, TargetModel
 
 __all__ = ["TrackingRegressor"]
-
-LOSSES = ("squared_error", "huber", "absolute_error", "quantile")
 
 
 class TrackingRegressor(LinearEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,9 +104,7 @@ class TrackingRegressor(LinearEstimator, RegressorMixin, BaseEstimator):  # type
 
     def _layout(self, features: int) -> TargetLayout:
         """See `LinearEstimator`."""
-        name = type(self).__name__
-        loss = check_choice(name, "loss", self.loss, LOSSES)
-        return self._layout_for(loss, read_parameter(name, loss, self.quantile, self.epsilon), features)
+        return self._layout_for(*read_loss(type(self).__name__, self.loss, self.quantile, self.epsilon), features)
 
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
         return self._restored_models(1, facts, saved)

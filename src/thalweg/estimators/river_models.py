@@ -11,11 +11,11 @@ from river import base
 from thalweg._core.extras import need
 from thalweg._core.interrupts import interrupts
 from thalweg._core.types import Floats
-from thalweg._core.validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
+from thalweg._core.validate import LARGEST_ENTRY, check_flag, check_items, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, read_names
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel, read_guests, read_parameter
+from thalweg.estimators._linear import FreeModel, read_guests, read_loss
 from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
@@ -270,9 +270,7 @@ class TrackingRegression(NamedFeatures, base.MiniBatchRegressor):
         self.guests = guests
 
     def _loss(self) -> tuple[str, float]:
-        name = type(self).__name__
-        loss = check_choice(name, "loss", self.loss, ("squared_error", "huber", "absolute_error", "quantile"))
-        return loss, read_parameter(name, loss, self.quantile, self.epsilon)
+        return read_loss(type(self).__name__, self.loss, self.quantile, self.epsilon)
 
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
         """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""

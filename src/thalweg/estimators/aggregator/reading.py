@@ -90,8 +90,8 @@ def read_rows(
     return Rows(came, X, A)
 
 
-def read_answers(who: str, y: object, loss: str) -> Floats:
-    """Return one number a round, for compiled code: contiguous, and not read-only."""
+def read_answers(who: str, y: object, loss: str, rounds: int | None = None) -> Floats:
+    """Return one number a round, for compiled code: contiguous, and not read-only. `rounds`: as many as forecasts."""
     Y = np.array(column(who, "y", y))
     if (np.abs(Y) > LARGEST_FORECAST).any():
         raise InputError(f"{who}: an answer is larger than {LARGEST_FORECAST:g}. Choose other units.")
@@ -99,6 +99,8 @@ def read_answers(who: str, y: object, loss: str) -> Floats:
         raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
     if loss == "log" and not ((Y == 0) | (Y == 1)).all():
         raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {short_repr(Y[(Y != 0) & (Y != 1)][0].item())}.")
+    if rounds is not None and len(Y) != rounds:
+        raise InputError(f"{who}: experts have {rounds} rows, y has {len(Y)}. Give an answer for each row.")
     return Y
 
 
