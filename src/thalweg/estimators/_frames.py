@@ -16,7 +16,7 @@ import numpy as np
 
 from thalweg._core.extras import need
 from thalweg._core.types import Floats
-from thalweg._core.validate import real_array, short_repr
+from thalweg._core.validate import real_array, short_repr, wrong
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _check_order(owner: str, name: str, frame: Frame, time: str) -> None:
     """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
     nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
-        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {short_repr(time)}.")
+        raise wrong(owner, "time", f"a column of {name}", time)
     times = frame.get_column(time)
     if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or times.dtype == nw.Time:
         raise InputError(

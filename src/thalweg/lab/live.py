@@ -13,7 +13,7 @@ from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
 from thalweg.estimators._rows import goes_back, repeats, said
 from thalweg.estimators.forecaster import Forecaster
-from thalweg.estimators.forecasts import column_names
+from thalweg.estimators.forecasts import as_columns, column_names
 from thalweg.lab.columns import GAP, cell_number, check_named, header_of, listed, no_number, read_header, read_instant
 
 __all__ = ["live"]
@@ -104,8 +104,7 @@ class _LiveSeries:
             X = np.full((f.horizon, len(f.columns)), np.nan)
             X[0] = numbers
         ahead = f.forecast(X)
-        ends = [ends[level] for level in ahead.lower for ends in (ahead.lower, ahead.upper)]
-        lines: list[list[float]] = np.column_stack([ahead.mean, *ends]).tolist()
+        lines: list[list[float]] = np.column_stack(as_columns(ahead)).tolist()
         return lines
 
 
@@ -139,13 +138,7 @@ def live(
     named = {"target": [target], "id": [id] if id else [], "time": [time] if time else []}
     check_named(NAME, names, named | {"column": list(columns)})
     known: dict[str, _LiveSeries] = {}
-    heads = [
-        *([id] if id else []),
-        time or "row",
-        "step",
-        "thalweg",
-        *(n for pair in column_names(tuple(levels)) for n in pair),
-    ]
+    heads = [*([id] if id else []), time or "row", "step", *column_names(levels)]
     write(",".join(map(_quoted, heads)) + "\n")
     for count, cells in _rows(text, mark, len(names)):
         row = dict(zip(names, cells, strict=True))
