@@ -240,45 +240,42 @@ def stream(count=400, seed=3):
         yield x, float(x[0] - 2 * x[1] + rng.standard_normal() * (1 + (t > count / 2)))
 
 
-def by_river():
-    return linear_model.LinearRegression(), lambda x: {"a": x[0], "b": x[1]}
+MODELS = {  # how one is made, its rows, and how it is asked and told by hand
+    "river": (
+        linear_model.LinearRegression,
+        lambda x: {"a": x[0], "b": x[1]},
+        lambda model, x: model.predict_one(x),
+        lambda model, x, y: model.learn_one(x, y),
+    ),
+    "sklearn": (
+        lambda: SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]),
+        lambda x: x,
+        lambda model, x: float(model.predict([x])[0]),
+        lambda model, x, y: model.partial_fit([x], [y]),
+    ),
+    "function": (lambda: lambda x: x[0] - 2 * x[1], lambda x: x, lambda model, x: float(model(x)), lambda *_: None),
+}
 
 
-def by_sklearn():
-    return SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]), lambda x: x
-
-
-def by_function():
-    return lambda x: x[0] - 2 * x[1], lambda x: x
-
-
-@pytest.mark.parametrize("kind", [by_river, by_sklearn, by_function])
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_models_of_three_kinds(kind, horizon):
     """The same as a loop that asks the model, the tracker, and lets the model learn."""
-    (wrapped, form), (alone, _) = kind(), kind()
-    forecaster = ConformalForecaster(wrapped, ConformalTracker(0.8, horizon=horizon))
-    tracker, inside, waiting = ConformalTracker(0.8, horizon=horizon), 0, []
-    for x, y in stream():
-        x = form(x)
-        if kind is by_river:
-            said = alone.predict_one(x)
-        else:
-            said = float(alone.predict([x])[0]) if kind is by_sklearn else float(alone(x))
-        wanted = tracker.predict_interval(said)
-        found = forecaster.predict_interval(x)
-        assert found == wanted
-        inside += found[0] <= y <= found[1]
-        waiting.append((x, y))
-        if len(waiting) == horizon:
-            x, y = waiting.pop(0)
-            forecaster.update(y)
-            tracker.update(y)
-            if kind is by_river:
-                alone.learn_one(x, y)
-            elif kind is by_sklearn:
-                alone.partial_fit([x], [y])
-    assert inside / 400 == pytest.approx(0.8, abs=0.03)
+    make, form, ask, learn = MODELS[kind]
+    forecaster, alone = ConformalForecaster(make(), ConformalTracker(0.8, horizon=horizon)), make()
+    tracker, rows = ConformalTracker(0.8, horizon=horizon), [(form(x), y) for x, y in stream()]
+
+    def predict(t):
+        found = forecaster.predict_interval(rows[t][0])
+        assert found == tracker.predict_interval(ask(alone, rows[t][0]))
+        return found[0] <= rows[t][1] <= found[1]
+
+    def answer(t):
+        forecaster.update(rows[t][1])
+        tracker.update(rows[t][1])
+        learn(alone, *rows[t])
+
+    assert np.mean(in_turn(predict, answer, 400, horizon - 1)) == pytest.approx(0.8, abs=0.03)
 
 
 WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng(9).standard_normal(300)
@@ -288,7 +285,6 @@ WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng
 def test_a_forecaster_of_a_series(columns):
     """The same as a loop that asks the forecaster and the tracker; a value that is missing goes to neither."""
     alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
-    before = copy.deepcopy(tracker)
     forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
     before = copy.deepcopy(tracker)
     for t, y in enumerate(WAVE):
