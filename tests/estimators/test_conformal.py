@@ -289,17 +289,18 @@ def test_scores_and_intervals_are_the_same_thing(asymmetric):
 def test_answers_that_are_late_are_not_known():
     """With a horizon of h the quantiles of windows are those of h - 1 rounds ago."""
     scores = streams(300)["jumps"]
-    soon, late = ConformalTracker(**SMALL), ConformalTracker(horizon=5, **SMALL)
-    seen = []
-    for t in range(300):
-        soon.threshold()
-        soon.update(scores[t])
-        seen.append(soon.candidates[:2])
-    for t in range(300):
-        late.threshold()
-        if t >= 4:
-            late.update(scores[t - 4])
-            assert (late.candidates[:2] == seen[t - 4]).all()
+
+    def seen(tracker):
+        found = []
+
+        def answer(t):
+            tracker.update(scores[t])
+            found.append(tracker.candidates[:2])
+
+        in_turn(lambda t: tracker.threshold(), answer, 300, tracker.horizon - 1)
+        return np.array(found)
+
+    assert np.array_equal(seen(ConformalTracker(horizon=5, **SMALL)), seen(ConformalTracker(**SMALL)))
 
 
 def test_a_longer_horizon_changes_nothing_where_answers_come_at_once():
