@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._core.extras import need
 from thalweg._core.types import Floats
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     Series = narwhals.Series[Any]
     Backend = ModuleType
 
-__all__ = ["FrameTable", "Native", "cells", "column", "is_of_numbers", "moments", "named", "series", "table"]
+__all__ = [
+    "Flags", "FrameTable", "Native", "cells", "column", "first", "is_of_numbers", "moments", "named", "series", "table",
+]  # fmt: skip
 
 Native = Any  # a data frame of the user's library
+Flags = NDArray[np.bool_]
 
 
 class FrameTable(NamedTuple):
@@ -123,6 +127,11 @@ def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | N
     return (None, found) if isinstance(found, nw.Series) else (found, None)
 
 
+def first(flags: Flags) -> int | None:
+    """Return the place of the first that is true; None where none is."""
+    return int(np.argmax(flags)) if flags.any() else None
+
+
 def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Floats:
     array = real_array(data)
     if array is None:
@@ -142,9 +151,7 @@ def _column(owner: str, name: str, series: Series, empty: bool) -> Floats:
     if not is_of_numbers(series):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
     values = cells(series)
-    bad = np.isinf(values) if empty else ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
+    if (row := first(np.isinf(values) if empty else ~np.isfinite(values))) is not None:
         what = "an empty cell" if np.isnan(values[row]) else str(values[row])
         raise InputError(f"{owner}: {name} has {what} in row {row}, counted from 0. Remove the row or fill it in.")
     return values
@@ -175,15 +182,13 @@ def _check_order(owner: str, name: str, frame: Frame, time: str) -> None:
             "for instance with pandas.to_datetime."
         )
     empty = (times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()).to_numpy()
-    if empty.any():
-        row = int(np.argmax(empty))
+    if (row := first(empty)) is not None:
         raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {row}, counted from 0. Fill it in.")
-    later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
-    if later.any():
-        row = int(np.argmax(later)) + 1
+    before, after = times.head(len(times) - 1), times.tail(len(times) - 1)
+    if len(times) > 1 and (row := first((before > after).to_numpy())) is not None:
         raise InputError(
-            f"{owner}: {name}[{time!r}] goes backwards in row {row}, counted from 0: from {times[row - 1]} to "
-            f"{times[row]}. Sort the rows by time."
+            f"{owner}: {name}[{time!r}] goes backwards in row {row + 1}, counted from 0: from {times[row]} to "
+            f"{times[row + 1]}. Sort the rows by time."
         )
 
 

@@ -16,6 +16,7 @@ from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _sklearn
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels, Words, words
+from thalweg.estimators._frames import first
 from thalweg.estimators._sklearn import LinearEstimator, TargetLayout, TargetModel
 
 __all__ = ["TrackingClassifier"]
@@ -112,7 +113,7 @@ class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # ty
         return self._layout_for(loss, 0.0, features)
 
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
-        return self._restored_models(_count(facts["classes_"]), facts, saved)
+        return self._restored_models(len(_positive(facts["classes_"])), facts, saved)
 
     # ------------------------------------------------------------------ learning
 
@@ -136,10 +137,10 @@ class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # ty
         return self._chances(said) if self._gives_probabilities() else self._scores(said)
 
     def _learn_on(self, X: object, y: object, classes: object, sample_weight: object) -> Floats:
-        first = not self._is_fitted()
-        if first and classes is None:
+        restart = not self._is_fitted()
+        if restart and classes is None:
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
-        return self._learn(X, y, classes, sample_weight, first)
+        return self._learn(X, y, classes, sample_weight, restart)
 
     def _learn(
         self, X: object, y: object, classes: object, sample_weight: object, restart: bool, whole: bool = False
@@ -155,9 +156,7 @@ class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # ty
                 f"{type(self).__name__}.partial_fit: classes must stay {short_repr(self.classes_.tolist())}. "
                 f"Got {short_repr(classes)}. To begin with others, call fit."
             )
-        strange = ~np.isin(y, trial.classes_)
-        if strange.any():
-            row = int(np.argmax(strange))
+        if (row := first(~np.isin(y, trial.classes_))) is not None:
             raise InputError(
                 f"{type(self).__name__}: y has the class {y[row]!r} in row {row}, counted from 0, which is none of "
                 f"{short_repr(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
@@ -165,8 +164,7 @@ class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # ty
         codes = np.searchsorted(trial.classes_, y)
         if self.class_weight is not None:
             weights = self._weigh_classes(trial.classes_, y, codes, weights, whole)
-        first = 1 if _count(trial.classes_) == 1 else 0  # of two classes the second is +1
-        signs = [np.where(codes == c, 1.0, -1.0) for c in range(first, first + _count(trial.classes_))]
+        signs = [np.where(codes == c, 1.0, -1.0) for c in _positive(trial.classes_)]
         return np.stack(self._teach(trial, rows, signs, weights, restart), axis=1)
 
     def _weigh_classes(self, classes: Words, y: Words, codes: Ints, weights: Floats, whole: bool) -> Floats:
@@ -243,6 +241,6 @@ class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # ty
         return np.array([b for _, b in self._mean_models()])
 
 
-def _count(classes: Words) -> int:
-    """Return the number of models: one for two classes, else one for each."""
-    return 1 if len(classes) == 2 else len(classes)
+def _positive(classes: Words) -> range:
+    """Return the classes, by number, that are +1 for a model: of two the second, else each for one."""
+    return range(1 if len(classes) == 2 else 0, len(classes))

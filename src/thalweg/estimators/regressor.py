@@ -12,6 +12,7 @@ from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _sklearn
 from thalweg.estimators._fitted import Facts, SavedModels
+from thalweg.estimators._frames import first
 from thalweg.estimators._linear import read_loss
 from thalweg.estimators._sklearn import LinearEstimator, TargetLayout, TargetModel
 
@@ -138,8 +139,7 @@ class TrackingRegressor(LinearEstimator, RegressorMixin, BaseEstimator):  # type
         trial, form = self._shadow(), {"reset": restart, "whole": whole, "y_numeric": True}
         rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, **form)
         targets = _sklearn.writable(y)
-        if not (np.abs(targets) <= LARGEST_ENTRY).all():
-            row = int(np.argmax(~(np.abs(targets) <= LARGEST_ENTRY)))
+        if (row := first(~(np.abs(targets) <= LARGEST_ENTRY))) is not None:
             raise InputError(
                 f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
                 f"{LARGEST_ENTRY:g} in size."

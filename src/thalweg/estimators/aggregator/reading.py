@@ -9,7 +9,7 @@ import numpy as np
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_choice, real_array, short_repr
 from thalweg.errors import InputError
-from thalweg.estimators._frames import FrameTable, column, table
+from thalweg.estimators._frames import FrameTable, column, first, table
 from thalweg.parts.covariance import LARGEST_FORECAST
 from thalweg.parts.forecast_losses import CLOSEST, CODES
 
@@ -74,10 +74,9 @@ def read_rows(
         if not ((given >= 0) & (given <= 1)).all():
             raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {given.min():g} to {given.max():g}.")
         A *= given
-    asleep = ~(A > 0).any(axis=1)
-    if asleep.any():
+    if (row := first(A.max(axis=1) <= 0)) is not None:
         raise InputError(
-            f"{who}: no expert is awake in row {int(np.argmax(asleep))}, counted from 0. Leave the round out, or add "
+            f"{who}: no expert is awake in row {row}, counted from 0. Leave the round out, or add "
             "an expert that always has a forecast, such as the last value."
         )
     X = np.where(A > 0, X, 0.0)
