@@ -465,13 +465,12 @@ def test_pictures_show_what_there_is():
 
 def test_bad_pictures_are_refused():
     y, band = np.zeros(5), np.zeros((5, 2))
-    with pytest.raises(InputError, match="has 5 intervals, and y has 4 rows"):
-        interval_plots.coverage_over_time(y[:4], band)
-    with pytest.raises(InputError, match="low and high"):
-        interval_plots.width_over_time(np.zeros((5, 3)))
-    with pytest.raises(InputError, match="one array"):
-        interval_plots.band(y, {"a": band, "b": band})
-    with pytest.raises(InputError, match="coverage"):
-        interval_plots.coverage_over_time(y, band, coverage=90, window=2)
-    with pytest.raises(InputError, match="empty mapping"):
-        interval_plots.width_over_time({})
+    for call, message in (
+        (lambda: interval_plots.coverage_over_time(y[:4], band), "has 5 intervals, and y has 4 rows"),
+        (lambda: interval_plots.width_over_time(np.zeros((5, 3))), "low and high"),
+        (lambda: interval_plots.band(y, {"a": band, "b": band}), "one array"),
+        (lambda: interval_plots.coverage_over_time(y, band, coverage=90, window=2), "coverage"),
+        (lambda: interval_plots.width_over_time({}), "empty mapping"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()

@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -248,13 +250,12 @@ def test_sklearn(estimator, check):
 
 
 def test_pipeline_and_frames():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     rows = drawn("slow turns", T=200, d=6)
     y = rows @ np.arange(6)
     pipe = make_pipeline(StreamingPCA(3), SGDRegressor(random_state=0))
     assert np.isfinite(pipe.fit(rows, y).predict(rows)).all()
     names = [f"x{i}" for i in range(6)]
-    frame = pandas.DataFrame(rows, columns=names, index=range(7, 207))
+    frame = pd.DataFrame(rows, columns=names, index=range(7, 207))
     pca = StreamingPCA(3).set_output(transform="pandas").fit(frame)
     assert pca.feature_names_in_.tolist() == names
     out = pca.transform(frame)
@@ -262,14 +263,13 @@ def test_pipeline_and_frames():
     assert out.index.tolist() == frame.index.tolist()
     plain = StreamingPCA(3).fit(rows)
     assert np.array_equal(plain.components_, pca.components_)
-    frame = polars.DataFrame(dict(zip(names, rows.T, strict=True)))
+    frame = pl.DataFrame(dict(zip(names, rows.T, strict=True)))
     assert np.array_equal(StreamingPCA(3).fit(frame).components_, plain.components_)
     with pytest.raises(ValueError, match="feature names"):
-        pca.partial_fit(pandas.DataFrame(rows, columns=names[::-1]))
+        pca.partial_fit(pd.DataFrame(rows, columns=names[::-1]))
 
 
 def test_bad_input_is_named_and_changes_nothing():
-    pandas = pytest.importorskip("pandas")
     rows = drawn("still", T=40, d=4)
     for bad, word in ((math.nan, "NaN"), (-math.inf, "infinity"), (1e80, "1e\\+80")):
         broken = rows.copy()
@@ -283,7 +283,7 @@ def test_bad_input_is_named_and_changes_nothing():
             with refused(pca, word):
                 call(broken)
         with refused(pca, f"{word}.* in row 17, column 2 \\('c'\\)"):
-            pca.fit(pandas.DataFrame(broken, columns=list("abcd")))
+            pca.fit(pd.DataFrame(broken, columns=list("abcd")))
     with pytest.raises(InputError, match="rows of 2 coordinates"):
         pca.inverse_transform(rows)
     with pytest.raises(NotFittedError):
