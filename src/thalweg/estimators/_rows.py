@@ -15,7 +15,7 @@ from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY, short_repr, visible
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Flags, Native, cells, first, is_of_numbers
-from thalweg.estimators._frequencies import time_text
+from thalweg.estimators._frequencies import DAY
 
 if TYPE_CHECKING:
     from narwhals.dtypes import DType
@@ -70,7 +70,10 @@ class Clock:
 
     def text(self, time: int) -> str:
         """Return a time for a message."""
-        return time_text(time, self.counted)
+        if self.counted:
+            return str(time)
+        text = str(np.datetime64(int(time), "us")).replace("T", " ").removesuffix(".000000").removesuffix(":00")
+        return text if time % DAY else text[: text.index(" ")]
 
 
 def said(label: Label) -> str:

@@ -33,7 +33,6 @@ from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
 from thalweg.estimators._frames import first, named
 from thalweg.estimators.forecasts import Forecast, Forecasts
-from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
 from thalweg.parts.forecast.plan import ForecastLayout, seasons_found
@@ -208,9 +207,7 @@ class Forecaster(Kept, Recorded):
         """Return the number of errors behind the intervals of each step."""
         if not self.levels:
             return np.zeros(self.horizon, dtype=np.int64)
-        h = np.array(anchors(self.horizon))
-        below = np.searchsorted(h, np.arange(1, self.horizon + 1), side="right") - 1
-        answers: Ints = self._memory.state.spans.answers[below].copy()
+        answers: Ints = self._memory.state.spans.answers[self._memory.settings.pool.below]
         return answers
 
     def update(self, value: float | None) -> None:
