@@ -290,7 +290,7 @@ class Shadow(tw.losses.PredictionLoss):
     default = 1.0
 
     def __init__(self, features, label, delta=1.0, **changed):
-        self._record(features, label, delta=delta)
+        super().__init__(features, label, delta=delta)
         kernels = {key: changed.pop(key) for key in Phi._fields if key in changed}
         self.phi = Huber.phi._replace(**kernels)
         self.__dict__.update(changed)

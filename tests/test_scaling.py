@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.errors import InputError, StateError
+from tests.estimators.common import refused
+from thalweg.errors import InputError
 from thalweg.scaling import Standardiser
 
 
@@ -35,11 +36,6 @@ def test_row_by_row_and_units_change_no_bit(rows):
     assert np.array_equal(Standardiser(3).run(rows * 2.0 ** np.array([-300, 20, 100])), z)
 
 
-def test_later_rows_do_not_matter(rows):
-    z = Standardiser(3).run(rows)
-    assert np.array_equal(Standardiser(3).run(np.vstack([rows[:50], rows[50:] * 1e5]))[:50], z[:50])
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e80, 1e-80])
 def test_what_does_not_vary_is_nothing(value):
     z = Standardiser(1).run(np.full((1000, 1), value))
@@ -52,10 +48,8 @@ def test_what_does_not_vary_is_nothing(value):
 def test_bad_rows_change_nothing(rows, bad):
     scale = Standardiser(3)
     scale.run(rows)
-    before = scale.state()
-    with pytest.raises(InputError):
+    with refused(scale):
         scale.run(bad)
-    assert all(np.array_equal(before[key], value) for key, value in scale.state().items())
 
 
 def test_bad_arguments():
@@ -71,14 +65,3 @@ def test_bad_arguments():
 def test_a_row_must_be_numbers(row):
     with pytest.raises(InputError, match="The 'row' parameter of Standardiser"):
         Standardiser(2).update(row)
-
-
-@pytest.mark.parametrize("center", [True, False])
-def test_a_mean_or_spread_beyond_all_numbers_is_refused(center):
-    scale = Standardiser(2, center=center)
-    scale.run([[1.0, 2.0], [3.0, 5.0]])
-    before = scale.state()
-    for name, value in (("mean", 1e300), ("mean", -1e101), ("squares", np.inf), ("spread", np.nan)):
-        with pytest.raises(StateError, match=name):
-            scale.restore(before | {name: np.full(2, value)})
-        assert all(np.array_equal(before[key], now) for key, now in scale.state().items())

@@ -15,3 +15,14 @@ def refused(made, match=None, kind=InputError):
     with pytest.raises(kind, match=match):
         yield
     assert same(made.state(), before)
+
+
+def in_turn(ask, answer, rounds, late=0):
+    """Ask in every round t, and answer each `late` rounds after it; everything that was said."""
+    said = []
+    for t in range(rounds + late):
+        if t < rounds:
+            said.append(ask(t))
+        if t >= late:
+            answer(t - late)
+    return said

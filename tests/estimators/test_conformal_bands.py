@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.estimators.common import refused
+from tests.estimators.common import in_turn, refused
+from tests.samples import same
 from thalweg.errors import InputError
 from thalweg.estimators import ConformalBands, ConformalTracker
 
@@ -87,14 +88,10 @@ def test_skewed_errors_get_shorter_intervals_and_keep_their_coverage():
 def test_a_run_is_the_loop(horizon):
     y_hat, y = drawn(300)
     made, other = (ConformalBands((0.5, 0.9), horizon=horizon, **SMALL) for _ in range(2))
-    whole, rows = made.run(y_hat, y), []
-    for t in range(300 + horizon - 1):
-        if t < 300:
-            rows.append(other.predict_intervals(y_hat[t]))
-        if t >= horizon - 1:
-            other.update(y[t - horizon + 1])
+    whole = made.run(y_hat, y)
+    rows = in_turn(lambda t: other.predict_intervals(y_hat[t]), lambda t: other.update(y[t]), 300, horizon - 1)
     assert np.array_equal(whole, rows)
-    assert all(np.array_equal(value, other.state()[key]) for key, value in made.state().items())
+    assert same(made.state(), other.state())
 
 
 def test_units_do_not_matter():

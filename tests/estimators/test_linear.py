@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.samples import same
 from tests.twins.linear import Column, Linear, believed
 from thalweg._core.state import Block
 from thalweg.errors import StateError
@@ -96,9 +97,7 @@ def test_one_row_after_the_other_is_the_batch_to_the_last_bit(loss):
         row = slice(t, t + 1)
         assert other.predict(X[row])[0] == ahead[t]
         assert other.learn(X[row], y[row], w[row])[0] == ahead[t]
-    found = arrays(other)
-    for name, array in arrays(model).items():
-        assert np.array_equal(array, found[name]), name
+    assert same(arrays(other), arrays(model))
 
 
 @pytest.mark.parametrize("loss", LOSSES)

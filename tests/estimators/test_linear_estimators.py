@@ -241,12 +241,6 @@ def test_frames_and_their_names(frame):
     assert model.n_samples_seen_ == 400
 
 
-def test_a_model_before_its_first_row_can_be_saved(tmp_path):
-    path = tmp_path / "model.npz"
-    TrackingRegressor("huber").save(path)
-    assert tw.load(path).fit(X, Y).loss == "huber"
-
-
 LARGEST = {
     "members.W": 1e150, "members.offset": 1e150, "members.left": 1e250, "members.G": 1e300,
     "guests.B": 1e150, "guests.offset": 1e150, "guests.left": 1e250, "guests.S": 1e140,

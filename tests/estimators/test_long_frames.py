@@ -204,20 +204,15 @@ def test_columns_are_known_in_advance(make):
 def test_future_must_be_whole():
     frame = pd.DataFrame(long(x=0.0))
     future = pd.DataFrame({"unique_id": ["a", "a", "b"], "ds": [60, 61, 60], "x": 0.0})
-    with pytest.raises(
-        InputError, match=r"future has no row for series 'b' at 61, step 2 of 2. Add it with the columns x"
+    for arguments, message in (
+        ({"future": future}, r"future has no row for series 'b' at 61, step 2 of 2. Add it with the columns x"),
+        ({}, r"give future= with them for the next 2 steps of every series, or columns=\(\)"),
+        ({"future": future.drop(columns="x")}, "future has no column 'x' for columns"),
+        ({"future": future.assign(ds=60)}, "series 'a', row 1, counted from 0: it has the 'ds' of row 0, 60"),
+        ({"columns": (), "future": future}, "future= is for further columns"),
     ):
-        tw.forecast(frame, 2, future=future)
-    with pytest.raises(
-        InputError, match=r"give future= with them for the next 2 steps of every series, or columns=\(\)"
-    ):
-        tw.forecast(frame, 2)
-    with pytest.raises(InputError, match="future has no column 'x' for columns"):
-        tw.forecast(frame, 2, future=future.drop(columns="x"))
-    with pytest.raises(InputError, match="future, series 'a', row 1, counted from 0: it has the 'ds' of row 0, 60"):
-        tw.forecast(frame, 2, future=future.assign(ds=60))
-    with pytest.raises(InputError, match="future= is for further columns"):
-        tw.forecast(frame, 2, columns=(), future=future)
+        with pytest.raises(InputError, match=message):
+            tw.forecast(frame, 2, **arguments)
 
 
 # ------------------------------------------------------------------------------------------------------------ times

@@ -36,11 +36,11 @@ def rows(T=200, d=4, seed=0, names="abcdefgh"):
 
 
 def label(make, y):
-    return y if make is TrackingRegression else y > 5.0
+    return y > 5.0 if make is TrackingLogistic else y
 
 
 def said(model, x):
-    return model.predict_one(x) if isinstance(model, TrackingRegression) else model.predict_proba_one(x)[True]
+    return model.predict_proba_one(x)[True] if isinstance(model, TrackingLogistic) else model.predict_one(x)
 
 
 def play(model, data):
@@ -114,13 +114,6 @@ def test_as_good_as_the_best_of_rivers(draw):
 
     def error(model):
         return math.sqrt(np.mean((play(model, data)[20:] - [y for _, y in data[20:]]) ** 2))
-
-    def play(model, data):
-        found = []
-        for x, y in data:
-            found.append(model.predict_one(x))
-            model.learn_one(x, y)
-        return np.array(found)
 
     peers = [
         linear_model.LinearRegression(),
@@ -219,14 +212,13 @@ def test_only_what_is_present_costs_time():
 
 
 def test_pipelines_and_batches():
-    pandas = pytest.importorskip("pandas")
     data = rows()
     pipe = compose.Select("a", "b") | TrackingRegression()
     for x, y in data:
         pipe.predict_one(x)
         pipe.learn_one(x, y)
-    frame = pandas.DataFrame([x for x, _ in data], index=range(5, 205))
-    y = pandas.Series([y for _, y in data], index=frame.index)
+    frame = pd.DataFrame([x for x, _ in data], index=range(5, 205))
+    y = pd.Series([y for _, y in data], index=frame.index)
     for make in (TrackingRegression, TrackingLogistic):
         one, many = make(), make()
         play(one, data)
@@ -346,14 +338,13 @@ def test_a_row_of_weight_zero_is_left_out(make):
 
 @BOTH
 def test_a_prediction_that_is_no_number_is_shown(make, monkeypatch):
-    pandas = pytest.importorskip("pandas")
     model, data = make(), rows(T=20)
     play(model, data)
     inside = type(model._models[0])
     monkeypatch.setattr(inside, "play", lambda *_: math.nan)
     monkeypatch.setattr(inside, "predict", lambda self, X, at: np.full(len(X), math.nan))
     assert math.isnan(said(model, data[0][0]))
-    frame = pandas.DataFrame([data[0][0]])
+    frame = pd.DataFrame([data[0][0]])
     many = model.predict_many(frame) if make is TrackingRegression else model.predict_proba_many(frame)[True]
     assert many.isna().all()
 

@@ -1,7 +1,5 @@
 """The forecaster for sktime: all of its checks, the same numbers as `Forecaster`, gaps, updates and intervals."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -181,13 +179,6 @@ def test_rolling_forecasts_look_at_nothing_later():
         column = found.iloc[:, made].dropna()
         assert np.array_equal(column, run[101 + made])
         assert np.array_equal(column, other.iloc[:, made].dropna())
-
-
-def test_copies_and_pickles():
-    model = ThalwegForecaster(season=12).fit(SALES[:150], fh=STEPS)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert other.update(SALES[150:]).predict().equals(ThalwegForecaster(season=12).fit(SALES, fh=STEPS).predict())
-    assert np.array_equal(model.predict(), said(SALES[:150].to_numpy(), 5).mean[[0, 1, 4]])
 
 
 @pytest.mark.parametrize(

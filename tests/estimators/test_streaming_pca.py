@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -37,6 +39,8 @@ def drawn(kind, T=1200, d=12, k=3, seed=0, noise=0.3):
         rows[t] = (sizes * draw(k)) @ B + noise * draw(d)
     if "far" in kind:
         rows += 1e4
+    if "trend" in kind:
+        rows += np.outer(np.arange(T) / 100, np.random.default_rng(3).standard_normal(d))
     return rows + np.cumsum(0.05 * rng.standard_normal((T, d)), axis=0) if "walks" in kind else rows
 
 
@@ -82,27 +86,23 @@ def test_where_nothing_is_forgotten_it_is_pca():
     assert np.allclose(pca.mean_, rows.mean(axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["still", "jumps", "slow turns", "fast turns", "walks", "still far", "heavy turns"])
-def test_as_good_as_the_best_half_life(kind):
-    rows = drawn(kind)
-    pca = StreamingPCA(3)
-    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
-    assert pca.update(rows).sum() <= 1.02 * best
+KINDS = ["still", "jumps", "slow turns", "fast turns", "walks", "still far", "heavy turns"]
+# Where one memory for both makes the mean bad, or the subspace.
+BETTER = {"fast turns": 0.98, "jumps": 0.98, "walks": 0.99}
 
 
-@pytest.mark.parametrize(("kind", "share"), [("fast turns", 0.98), ("jumps", 0.98), ("walks", 0.99)])
-def test_mean_and_subspace_have_memories_of_their_own(kind, share):
-    """With one for both, the best half-life makes a bad mean where only the subspace moves, and the other way round."""
-    rows, pca = drawn(kind, T=2000, seed=5), StreamingPCA(3)
+@pytest.mark.parametrize(
+    ("kind", "options", "share"),
+    [
+        *((kind, {}, 1.02) for kind in KINDS),
+        *((kind, {"T": 2000, "seed": 5}, share) for kind, share in BETTER.items()),
+        ("still trend", {"T": 2000}, 1.01),
+    ],
+)
+def test_as_good_as_the_best_half_life(kind, options, share):
+    rows, pca = drawn(kind, **options), StreamingPCA(3)
     best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
     assert pca.update(rows).sum() <= share * best
-
-
-def test_a_trend_is_followed():
-    rows, pca = drawn("still", T=2000), StreamingPCA(3)
-    rows += np.outer(np.arange(2000) / 100, np.random.default_rng(3).standard_normal(12))
-    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
-    assert pca.update(rows).sum() <= 1.01 * best
 
 
 @pytest.mark.slow
@@ -135,22 +135,6 @@ def test_one_row_can_decide_whatever_the_learner():
         rows = np.vstack([calm, row])
         best = min(lost_by(life, rows, 1)[3:].sum() for life in StreamingPCA(1).halflives)
         assert best < 1e-3 * max(lost)
-
-
-def test_two_endings_would_not_do():
-    """The line through (M, 0) and (0, M) loses nothing of these two, but 2 M^2 of each of the others."""
-    rng = np.random.default_rng(0)
-    endings = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-
-    def lost(n, c):
-        return (endings @ n - c) ** 2
-
-    diagonal = lost(np.ones(2) / math.sqrt(2), 1 / math.sqrt(2))
-    assert diagonal == pytest.approx([0.0, 0.0, 2.0, 2.0])
-    for angle, c in zip(rng.uniform(0, 2 * np.pi, 200), rng.normal(size=200), strict=True):
-        found = lost(np.array([np.cos(angle), np.sin(angle)]), c)
-        assert found.sum() == pytest.approx(2 + 4 * c**2)
-        assert found.max() >= 0.5 - 1e-12
 
 
 def test_first_rows_lie_in_the_subspace():
@@ -266,13 +250,12 @@ def test_sklearn(estimator, check):
 
 
 def test_pipeline_and_frames():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     rows = drawn("slow turns", T=200, d=6)
     y = rows @ np.arange(6)
     pipe = make_pipeline(StreamingPCA(3), SGDRegressor(random_state=0))
     assert np.isfinite(pipe.fit(rows, y).predict(rows)).all()
     names = [f"x{i}" for i in range(6)]
-    frame = pandas.DataFrame(rows, columns=names, index=range(7, 207))
+    frame = pd.DataFrame(rows, columns=names, index=range(7, 207))
     pca = StreamingPCA(3).set_output(transform="pandas").fit(frame)
     assert pca.feature_names_in_.tolist() == names
     out = pca.transform(frame)
@@ -280,14 +263,13 @@ def test_pipeline_and_frames():
     assert out.index.tolist() == frame.index.tolist()
     plain = StreamingPCA(3).fit(rows)
     assert np.array_equal(plain.components_, pca.components_)
-    frame = polars.DataFrame(dict(zip(names, rows.T, strict=True)))
+    frame = pl.DataFrame(dict(zip(names, rows.T, strict=True)))
     assert np.array_equal(StreamingPCA(3).fit(frame).components_, plain.components_)
     with pytest.raises(ValueError, match="feature names"):
-        pca.partial_fit(pandas.DataFrame(rows, columns=names[::-1]))
+        pca.partial_fit(pd.DataFrame(rows, columns=names[::-1]))
 
 
 def test_bad_input_is_named_and_changes_nothing():
-    pandas = pytest.importorskip("pandas")
     rows = drawn("still", T=40, d=4)
     for bad, word in ((math.nan, "NaN"), (-math.inf, "infinity"), (1e80, "1e\\+80")):
         broken = rows.copy()
@@ -301,7 +283,7 @@ def test_bad_input_is_named_and_changes_nothing():
             with refused(pca, word):
                 call(broken)
         with refused(pca, f"{word}.* in row 17, column 2 \\('c'\\)"):
-            pca.fit(pandas.DataFrame(broken, columns=list("abcd")))
+            pca.fit(pd.DataFrame(broken, columns=list("abcd")))
     with pytest.raises(InputError, match="rows of 2 coordinates"):
         pca.inverse_transform(rows)
     with pytest.raises(NotFittedError):
@@ -314,7 +296,6 @@ def test_bad_input_is_named_and_changes_nothing():
     [
         ({"n_components": 5}, "n_components.*n_features = 4. Got 5"),
         ({"n_components": 0}, "n_components"),
-        ({"n_components": 1.5}, "n_components"),
         ({"halflives": []}, "halflives"),
         ({"halflives": [3.0, 0.0]}, "halflives"),
         ({"halflives": [math.nan]}, "halflives"),

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from tests.twins.conformal import onto_simplex
 from tests.twins.dynamic import softmax
 from tests.twins.tracker import Record, Tracker
 
@@ -35,12 +36,6 @@ def among(a, w):
 def apart(a, b):
     """a - b, unless that is rounding."""
     return np.where(abs(a - b) > 1e-13 * abs(a), a - b, 0.0)
-
-
-def onto_simplex(y):
-    u = np.sort(y)[::-1]
-    over = (np.cumsum(u) - 1) / np.arange(1, len(y) + 1)
-    return np.maximum(y - over[np.nonzero(u > over)[0][-1]], 0.0)
 
 
 class BOA:

@@ -3,23 +3,7 @@
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tests.twins.tracker import Record, Tracker
-
-
-class Jury(Tracker):
-    """Records over candidates that gain what they are said to."""
-
-    def __init__(self, priors):
-        super().__init__(np.array, np.zeros(1), 0.5)
-        self.members, self.records = [None] * len(priors), [Record(np.log(priors / np.sum(priors)))]
-        self.weigh()
-
-    def hear(self, q):
-        largest = np.abs(q).max()
-        if largest > 0:
-            self.credit([record.account(q) for record in self.records])
-            self.mark(np.inf, largest**2)  # phi is the largest gain; new records begin with the priors
-            self.weigh()
+from tests.twins.combination import Jury
 
 
 def follow(F, S, z):
@@ -76,7 +60,7 @@ class Subspace:
                 self.frames[m] = follow(self.frames[m], self.S[m], z)
         losses += [z @ z - np.sum((F @ z) ** 2) for z, F in last]
         if self.t > k + 1:
-            self.jury.hear(self.jury.p @ losses - np.array(losses))
+            self.jury.judge(self.jury.p @ losses - np.array(losses))
             judged = self.jury.p[:-4] / self.jury.p[:-4].sum()
             self.sets = [judged, self.hedge(0, losses[:-4]), self.hedge(1, slopes)]
         self.means = [w @ self.mu for w in self.sets]

@@ -153,8 +153,8 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
         """Rows of weight 1, in compiled code where the domain is."""
         state: ConstrainedState = self.memory.state
         rows = np.column_stack([X, y])
-        sums = np.cumsum(np.vstack([state.sums, rows]), axis=0) if self.layout.intercept else np.zeros((1, 1))
-        means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None] if self.layout.intercept else sums
+        sums = np.cumsum(np.vstack([state.sums, rows * self.layout.intercept]), axis=0)
+        means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None]
         centred = rows - means
         _, problem, parameter = PROBLEMS[self.layout.loss]
         A = np.ascontiguousarray(centred[:, :-1])
@@ -162,8 +162,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
         run = play(self.learner, LinearModel(features, centred[:, -1], problem, **options), decisions=True)
         if run.interrupted:
             raise KeyboardInterrupt
-        if self.layout.intercept:
-            state.sums[:] = sums[-1]
+        state.sums[:] = sums[-1]
         state.clock[0] = self.learner.rounds
         played = np.asarray(run.decisions).reshape(A.shape)
         return np.asarray(means[:, -1] + (A * played).sum(axis=1))

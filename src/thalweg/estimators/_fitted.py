@@ -1,15 +1,8 @@
 """Saving, restoring and copying of estimators that follow another library's rules (scikit-learn, river).
 
-Such a class has that library's bases only. Its constructor keeps the arguments and does nothing else; everything that
-is learned comes with the first row. It takes these functions into its body:
-
-    class Regressor(RegressorMixin, BaseEstimator):
-        state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-        rounds = property(_fitted.rounds)
-        _arguments, _settings = _fitted.arguments, _fitted.settings
-
-and adds `_facts`, `_prefix` and `_restored` (`Fitted`). Everything learned is in `_models`, the facts and
-`_fitted_with`; these change together, in one assignment.
+The constructor of such a class keeps the arguments and does nothing else; everything that is learned comes with the
+first row. The class has the mixin `Fitted` in front of that library's bases, and adds `_facts`, `_prefix` and
+`_restored`. Everything learned is in `_models`, the facts and `_fitted_with`; these change together, in one assignment.
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +23,9 @@ from thalweg._core.recorded import parameters
 from thalweg._core.validate import short_repr
 from thalweg.errors import StateError
 
-__all__ = [
-    "FactReaders", "Facts", "Fitted", "SavedModels", "Words", "arguments", "copied", "is_fitted", "learned",
-    "read_names", "restore", "rounds", "save", "settings", "shadow", "state", "words",
-]  # fmt: skip
+__all__ = ["FactReaders", "Facts", "Fitted", "SavedModels", "Words", "read_names", "words"]
 
 DEEPEST = 8  # tuples in tuples
-E = TypeVar("E")
 
 
 class Model(Protocol):
@@ -57,8 +46,8 @@ FactReaders = Mapping[str, Callable[[object], Any]]
 SavedModels = Callable[[int], Mapping[str, Any]]  # the saved arrays of model i
 
 
-class Fitted(Protocol):
-    """An estimator that these functions serve.
+class Fitted:
+    """A mixin for an estimator whose models come with the first row: arguments, saving, restoring, copying.
 
     Attributes
     ----------
@@ -70,116 +59,113 @@ class Fitted(Protocol):
         Prefix of the names of arrays in saved states; "{}" is the number of a model.
     """
 
-    _noun: str
+    _noun = "estimator"
     _facts: ClassVar[FactReaders]
     _prefix: str
+    _models: tuple[Model, ...]
     _fitted_with: dict[str, str]
 
-    @property
-    def _models(self) -> tuple[Model, ...]: ...
-    def _settings(self) -> dict[str, str]: ...
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[Model, ...]:
         """Return models for these facts."""
+        raise NotImplementedError
 
+    # ------------------------------------------------------------------ arguments
 
-# ------------------------------------------------------------------------------------------------------------ arguments
+    _settings = saving.settings
 
+    def _arguments(self) -> dict[str, object]:
+        """Return the arguments as they are now."""
+        return {name: getattr(self, name) for name in parameters(type(self))}
 
-settings = saving.settings
+    def _is_fitted(self) -> bool:
+        """Whether there is a model."""
+        return "_models" in vars(self)
 
+    @property
+    def rounds(self) -> int:
+        """Rows learned so far."""
+        return self._models[0].rounds if self._is_fitted() else 0
 
-def arguments(self: object) -> dict[str, object]:
-    """Return the arguments as they are now."""
-    return {name: getattr(self, name) for name in parameters(type(self))}
+    # ------------------------------------------------------------------ all or nothing
 
+    def _shadow(self) -> Self:
+        """Return another object with the same attributes, to try something on. `_learned` makes its attributes ours."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
 
-def is_fitted(self: object) -> bool:
-    """Whether there is a model."""
-    return "_models" in vars(self)
+    def _learned(self, other: object, **fitted: object) -> None:
+        """Take over the attributes of a shadow and these, all at once."""
+        self.__dict__ = {**vars(other), **fitted, "_fitted_with": self._settings()}
 
+    # ------------------------------------------------------------------ stop and resume
 
-def rounds(self: Fitted) -> int:
-    """Rows learned so far."""
-    return self._models[0].rounds if is_fitted(self) else 0
-
-
-# ----------------------------------------------------------------------------------------------------- all or nothing
-
-
-def shadow(self: E) -> E:
-    """Return another object with the same attributes, to try something on. `learned` makes its attributes ours."""
-    other = object.__new__(type(self))
-    vars(other).update(vars(self))
-    return other
-
-
-def learned(self: Fitted, other: object, **fitted: object) -> None:
-    """Take over the attributes of a shadow and these, all at once."""
-    self.__dict__ = {**vars(other), **fitted, "_fitted_with": self._settings()}
-
-
-# ------------------------------------------------------------------------------------------------------ stop and resume
-
-
-def state(self: Fitted) -> dict[str, Any]:
-    """Return everything that was learned, as a plain mapping of new arrays, numbers and lists."""
-    saved = saving.write(self, {})
-    if not is_fitted(self):
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learned, as a plain mapping of new arrays, numbers and lists."""
+        saved = saving.write(self, {})
+        if not self._is_fitted():
+            return saved
+        self._check_unchanged()
+        for name in self._facts:
+            if name in vars(self):
+                saved |= _plain(f"facts.{name}", getattr(self, name))
+        for i, model in enumerate(self._models):
+            prefix = self._prefix.format(i)
+            saved |= {prefix + name: array.copy() for name, array in model.memory.block.arrays.items()}
+            for inner, guest in model.memory.guests.items():
+                saved |= {f"{prefix}{inner}{name}": value for name, value in guest.state().items()}
         return saved
-    _check_unchanged(self)
-    for name in self._facts:
-        if name in vars(self):
-            saved |= _plain(f"facts.{name}", getattr(self, name))
-    for i, model in enumerate(self._models):
-        prefix = self._prefix.format(i)
-        saved |= {prefix + name: array.copy() for name, array in model.memory.block.arrays.items()}
-        for inner, guest in model.memory.guests.items():
-            saved |= {f"{prefix}{inner}{name}": value for name, value in guest.state().items()}
-    return saved
 
+    def restore(self, saved: Mapping[str, object]) -> None:
+        """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
+        saved = saving.plain(saved)
+        saving.check_kind(self, saved)
+        fitted: dict[str, object] = {}
+        if any(str(key).startswith(self._prefix.format(0)) for key in saved):
+            try:
+                fitted = {
+                    name: read(_saved_fact(self, saved, f"facts.{name}"))
+                    for name, read in self._facts.items()
+                    if f"facts.{name}" in saved
+                }
+                models = self._restored(fitted, lambda i: saving.inside(saved, self._prefix.format(i)))
+            except StateError:
+                raise
+            except Exception as error:
+                raise saving.unfit(self, f"its facts cannot be used: {error}") from error
+            if len({one.rounds for one in models}) > 1:
+                raise saving.unfit(self, "its classes have not learned the same number of rows")
+            fitted |= {"_models": models, "_fitted_with": self._settings()}
+        gone = {*self._facts, "_models", "_fitted_with"}
+        other = self._shadow()
+        other.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+        saving.check_names(self, saved, other.state())
+        self.__dict__ = vars(other)
 
-def restore(self: Fitted, saved: Mapping[str, object]) -> None:
-    """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
-    saved = saving.plain(saved)
-    saving.check_kind(self, saved)
-    fitted: dict[str, object] = {}
-    if any(str(key).startswith(self._prefix.format(0)) for key in saved):
-        try:
-            fitted = {
-                name: read(_saved_fact(self, saved, f"facts.{name}"))
-                for name, read in self._facts.items()
-                if f"facts.{name}" in saved
-            }
-            models = self._restored(fitted, lambda i: saving.inside(saved, self._prefix.format(i)))
-        except StateError:
-            raise
-        except Exception as error:
-            raise saving.unfit(self, f"its facts cannot be used: {error}") from error
-        if len({one.rounds for one in models}) > 1:
-            raise saving.unfit(self, "its classes have not learned the same number of rows")
-        fitted |= {"_models": models, "_fitted_with": self._settings()}
-    gone = {*self._facts, "_models", "_fitted_with"}
-    other = shadow(self)
-    other.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
-    saving.check_names(self, saved, state(other))
-    self.__dict__ = vars(other)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
 
+        The file is replaced in one step: a crash leaves the old one. It holds no functions or objects of yours: names
+        of features and classes must be words, numbers, or tuples of them.
+        """
+        for name in self._facts if self._is_fitted() else ():
+            if name in vars(self):
+                _check_savable(self, getattr(self, name))
+        files.write(self, path)
 
-def save(self: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
+    def __copy__(self) -> Self:
+        """Return one of its own: a copy that shared the arrays would move with the original."""
+        return copy.deepcopy(self)
 
-    The file is replaced in one step: a crash leaves the old one. It holds no functions or objects of yours: names of
-    features and classes must be words, numbers, or tuples of them.
-    """
-    for name in self._facts if is_fitted(self) else ():
-        if name in vars(self):
-            _check_savable(self, getattr(self, name))
-    files.write(self, path)
-
-
-def copied(self: E) -> E:
-    """Return one of its own: a copy that shared the arrays would move with the original."""
-    return copy.deepcopy(self)
+    def _check_unchanged(self) -> None:
+        """Refuse to save if arguments were changed after it was fitted: the file could not be loaded."""
+        for key, now in self._settings().items():
+            then = self._fitted_with.get(key)
+            if now != then:
+                raise StateError(
+                    f"{type(self).__name__} was fitted with {key} = {then}, and {key} was set to {now} since. Fit it "
+                    f"again, or set {key} back, before its state is saved."
+                )
 
 
 # ---------------------------------------------------------------------------------------------------------------- facts
@@ -221,17 +207,6 @@ def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> object:
     found = np.empty(len(value), dtype=object)
     found[:] = value
     return found if kind == "object" else found.astype(str)
-
-
-def _check_unchanged(owner: Fitted) -> None:
-    """Refuse to save an estimator whose arguments were changed after it was fitted: the file could not be loaded."""
-    for key, now in owner._settings().items():
-        then = owner._fitted_with.get(key)
-        if now != then:
-            raise StateError(
-                f"{type(owner).__name__} was fitted with {key} = {then}, and {key} was set to {now} since. Fit it "
-                f"again, or set {key} back, before its state is saved."
-            )
 
 
 def _check_savable(owner: object, fact: object) -> None:

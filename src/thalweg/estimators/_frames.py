@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._core.extras import need
 from thalweg._core.types import Floats
-from thalweg._core.validate import real_array, short_repr
+from thalweg._core.validate import real_array, short_repr, wrong
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     Series = narwhals.Series[Any]
     Backend = ModuleType
 
-__all__ = ["FrameTable", "Native", "cells", "column", "is_of_numbers", "moments", "named", "series", "table"]
+__all__ = [
+    "Flags", "FrameTable", "Native", "cells", "column", "first", "is_of_numbers", "moments", "named", "series", "table",
+]  # fmt: skip
 
 Native = Any  # a data frame of the user's library
+Flags = NDArray[np.bool_]
 
 
 class FrameTable(NamedTuple):
@@ -83,25 +87,24 @@ def named(owner: str, name: str, data: object, names: Sequence[str]) -> Floats |
 
 def column(owner: str, name: str, data: object) -> Floats:
     """One number a row, of an array, a series or a frame with one column."""
-    frame, one = _view(owner, name, data)
-    if frame is not None:
-        if len(frame.columns) != 1:
-            raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
-        one = frame.get_column(frame.columns[0])
-    return _array(owner, name, data, 1, False) if one is None else _column(owner, name, one, False)
+    return series(owner, name, data).values[:, 0]
 
 
 def series(owner: str, name: str, data: object, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
-    if time is None:
-        frame, one = _view(owner, name, data)
-        return FrameTable(
-            column(owner, name, data)[:, None], None, frame if one is None else one.alias(name).to_frame()
-        )
-    found = table(owner, name, data, time=time)
-    if found.values.shape[1] != 1:
-        raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
-    return found
+    if time is not None:
+        found = table(owner, name, data, time=time)
+        if found.values.shape[1] != 1:
+            raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
+        return found
+    frame, one = _view(owner, name, data)
+    if one is not None:
+        frame = one.alias(name).to_frame()
+    elif frame is None:
+        return FrameTable(_array(owner, name, data, 1, False)[:, None], None)
+    elif len(frame.columns) != 1:
+        raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
+    return FrameTable(_column(owner, name, frame.get_column(frame.columns[0]), False)[:, None], None, frame)
 
 
 def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | None]:
@@ -124,6 +127,11 @@ def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | N
     return (None, found) if isinstance(found, nw.Series) else (found, None)
 
 
+def first(flags: Flags) -> int | None:
+    """Return the place of the first that is true; None where none is."""
+    return int(np.argmax(flags)) if flags.any() else None
+
+
 def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Floats:
     array = real_array(data)
     if array is None:
@@ -143,9 +151,7 @@ def _column(owner: str, name: str, series: Series, empty: bool) -> Floats:
     if not is_of_numbers(series):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
     values = cells(series)
-    bad = np.isinf(values) if empty else ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
+    if (row := first(np.isinf(values) if empty else ~np.isfinite(values))) is not None:
         what = "an empty cell" if np.isnan(values[row]) else str(values[row])
         raise InputError(f"{owner}: {name} has {what} in row {row}, counted from 0. Remove the row or fill it in.")
     return values
@@ -168,7 +174,7 @@ def _check_order(owner: str, name: str, frame: Frame, time: str) -> None:
     """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
     nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
-        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {short_repr(time)}.")
+        raise wrong(owner, "time", f"a column of {name}", time)
     times = frame.get_column(time)
     if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or times.dtype == nw.Time:
         raise InputError(
@@ -176,15 +182,13 @@ def _check_order(owner: str, name: str, frame: Frame, time: str) -> None:
             "for instance with pandas.to_datetime."
         )
     empty = (times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()).to_numpy()
-    if empty.any():
-        row = int(np.argmax(empty))
+    if (row := first(empty)) is not None:
         raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {row}, counted from 0. Fill it in.")
-    later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
-    if later.any():
-        row = int(np.argmax(later)) + 1
+    before, after = times.head(len(times) - 1), times.tail(len(times) - 1)
+    if len(times) > 1 and (row := first((before > after).to_numpy())) is not None:
         raise InputError(
-            f"{owner}: {name}[{time!r}] goes backwards in row {row}, counted from 0: from {times[row - 1]} to "
-            f"{times[row]}. Sort the rows by time."
+            f"{owner}: {name}[{time!r}] goes backwards in row {row + 1}, counted from 0: from {times[row]} to "
+            f"{times[row + 1]}. Sort the rows by time."
         )
 
 

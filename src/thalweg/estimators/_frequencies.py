@@ -22,7 +22,7 @@ from thalweg._core.types import Ints
 from thalweg._core.validate import wrong
 from thalweg.errors import InputError
 
-__all__ = ["DAY", "Anchors", "Frequency", "infer", "read_frequency", "time_text"]
+__all__ = ["DAY", "Anchors", "Frequency", "infer", "read_frequency"]
 
 
 SECOND = 1_000_000
@@ -132,15 +132,6 @@ class Frequency:
         unit, name = next(((u, n) for u, n in scales if self.step % u == 0), (1, "microsecond"))
         return f"{self.step // unit} {name}{'s' * (self.step > unit)}"
 
-    @property
-    def alias(self) -> str | int:
-        """The word that pandas has for it; months stand at their beginning."""
-        if self.kind == COUNTED:
-            return self.step
-        if self.kind == MONTHLY:
-            return f"{self.step}MS"
-        return f"{self.step}B" if self.kind == BUSINESS else f"{self.step // SECOND}s"
-
 
 def _dates(times: Ints) -> NDArray[np.datetime64]:
     return (times // DAY).astype("M8[D]")
@@ -210,11 +201,3 @@ def infer(times: Ints, same: NDArray[np.bool_], counted: bool) -> Frequency | No
         if months.places(times, months.anchors(times, starts).of(series))[1].all():
             return months
     return Frequency(FIXED, step)
-
-
-def time_text(time: int, counted: bool) -> str:
-    """Return a time as a message shows it."""
-    if counted:
-        return str(time)
-    text = str(np.datetime64(int(time), "us")).replace("T", " ").removesuffix(".000000").removesuffix(":00")
-    return text if time % DAY else text[: text.index(" ")]

@@ -13,8 +13,9 @@ from thalweg.estimators._model import BlockModel
 from thalweg.parts.linear.plan import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
 
-__all__ = ["FreeModel", "read_guests", "read_parameter"]
+__all__ = ["FreeModel", "read_guests", "read_loss"]
 
+LOSSES = "squared_error", "huber", "absolute_error", "quantile"
 MANY = 100  # features up to which guests come by themselves
 
 
@@ -25,13 +26,14 @@ def read_guests(owner: str, guests: object, features: int) -> bool:
     return features <= (MANY if wanted == "auto" else WIDEST) and bool(wanted)
 
 
-def read_parameter(owner: str, loss: str, quantile: object, epsilon: object) -> float:
-    """Return the parameter of a loss; where it has none, 0.5."""
+def read_loss(owner: str, loss: object, quantile: object, epsilon: object) -> tuple[str, float]:
+    """Return a loss of regression, and its parameter; where it has none, 0.5."""
+    loss = check_choice(owner, "loss", loss, LOSSES)
     if loss == "huber":
-        return check_positive(owner, "epsilon", epsilon)
+        return loss, check_positive(owner, "epsilon", epsilon)
     if loss == "quantile" and not 0 < real_number(quantile) < 1:
         raise wrong(owner, "quantile", "a number in (0, 1)", quantile)
-    return real_number(quantile) if loss == "quantile" else 0.5
+    return loss, real_number(quantile) if loss == "quantile" else 0.5
 
 
 class _Row:

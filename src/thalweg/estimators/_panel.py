@@ -16,9 +16,9 @@ from thalweg._core.extras import need
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_items, check_text
 from thalweg.errors import GapWarning, InputError
-from thalweg.estimators._frames import Native
+from thalweg.estimators._frames import Flags, Native, first
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency
-from thalweg.estimators._rows import Clock, Flags, FrameRows, Label, first, said
+from thalweg.estimators._rows import Clock, FrameRows, Label, said
 
 if TYPE_CHECKING:
     from thalweg.estimators._frames import Backend, Series

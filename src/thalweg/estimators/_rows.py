@@ -9,23 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core.extras import need
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY, short_repr, visible
 from thalweg.errors import InputError
-from thalweg.estimators._frames import Native, cells, is_of_numbers
-from thalweg.estimators._frequencies import time_text
+from thalweg.estimators._frames import Flags, Native, cells, first, is_of_numbers
+from thalweg.estimators._frequencies import DAY
 
 if TYPE_CHECKING:
     from narwhals.dtypes import DType
 
     from thalweg.estimators._frames import Backend, Frame, Series
 
-__all__ = ["Clock", "FrameRows", "first", "goes_back", "instant", "read_moment", "repeats", "said"]
+__all__ = ["Clock", "FrameRows", "goes_back", "instant", "read_moment", "repeats", "said"]
 
-Flags = NDArray[np.bool_]
 Label = Hashable  # the name of a series; None where there is one without a name
 
 NAMES_SHOWN = 8  # names of columns in a message
@@ -72,17 +70,15 @@ class Clock:
 
     def text(self, time: int) -> str:
         """Return a time for a message."""
-        return time_text(time, self.counted)
+        if self.counted:
+            return str(time)
+        text = str(np.datetime64(int(time), "us")).replace("T", " ").removesuffix(".000000").removesuffix(":00")
+        return text if time % DAY else text[: text.index(" ")]
 
 
 def said(label: Label) -> str:
     """Return a series for a message."""
     return "the series" if label is None else f"series {visible(short_repr(label))}"
-
-
-def first(flags: Flags) -> int | None:
-    """Return the place of the first that is true; None where none is."""
-    return int(np.argmax(flags)) if flags.any() else None
 
 
 class FrameRows:

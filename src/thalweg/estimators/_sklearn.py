@@ -1,31 +1,30 @@
-"""Rows, weights and models of the linear estimators for scikit-learn: the part that is the same for all labels.
-
-Functions take the estimator first. It has the arguments `constraint`, `radius`, `fit_intercept` and `guests`.
-"""
+"""Estimators for scikit-learn: their rows and weights, and what all linear ones share, whatever their labels."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from inspect import signature
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from thalweg._core.memory import together
 from thalweg._core.saving import unfit
 from thalweg._core.types import Floats
-from thalweg._core.validate import LARGEST_ENTRY, check_count, check_flag, check_positive, short_repr
+from thalweg._core.validate import LARGEST_ENTRY, check_count, check_flag, check_positive, wrong
 from thalweg.domains._base import Domain
 from thalweg.domains.ball import Ball
 from thalweg.domains.box import Box
 from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
-from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, Words, is_fitted, rounds, words
+from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, Words, words
 from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = [
-    "FACTS", "TargetLayout", "TargetModel", "check_feature_names", "layout", "mean_models", "new_model",
-    "read_labelled", "read_rows", "restored_models", "samples_seen", "tried", "validated", "writable",
+    "FACTS", "FittedRows", "LinearEstimator", "TargetLayout", "TargetModel", "read_labelled", "read_rows",
+    "tried", "validated", "writable",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -41,96 +40,118 @@ FACTS: FactReaders = {
 }
 
 
-class LinearEstimator(Fitted, Protocol):
-    """An estimator with the arguments that all linear ones have, as they were given."""
+class FittedRows(Fitted):
+    """A mixin for an estimator of scikit-learn's kind."""
+
+    _facts: ClassVar[FactReaders] = FACTS
+    n_features_in_: int
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned since `fit`, or since the first `partial_fit`."""
+        check_is_fitted(self)
+        return self.rounds
+
+    def _check_names(self, facts: Facts) -> None:
+        """Refuse a saved state with names of more or fewer features than there are."""
+        features, names = facts["n_features_in_"], facts.get("feature_names_in_")
+        if names is not None and len(names) != features:
+            raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
+
+
+class LinearEstimator(FittedRows):
+    """A mixin for linear models, one for each target. Arguments are as they were given."""
 
     constraint: object
     radius: object
     fit_intercept: object
     guests: object
+    _models: tuple[TargetModel, ...]
 
-    @property
-    def _models(self) -> tuple[TargetModel, ...]: ...
+    def _layout(self, features: int) -> TargetLayout:
+        """Return the layout of the model of one target; arguments are checked here."""
+        raise NotImplementedError
+
+    def _layout_for(self, loss: str, par: float, features: int) -> TargetLayout:
+        """Return the layout for a loss, by the arguments that all linear estimators have, which are checked here."""
+        name = type(self).__name__
+        intercept = check_flag(name, "fit_intercept", self.fit_intercept)
+        guests = read_guests(name, self.guests, features)
+        domain = self._domain(name, features)
+        if domain is not None:
+            return ConstrainedLayout(domain, loss, par, intercept)
+        return LinearLayout(features, loss, par, intercept, guests)
+
+    def _domain(self, name: str, features: int) -> Domain | None:
+        constraint = self.constraint
+        if constraint is None:
+            return None
+        if isinstance(constraint, Domain):
+            if constraint.dim != features:
+                raise InputError(
+                    f"The 'constraint' of {name} has {constraint.dim} coefficients, X has {features} features."
+                )
+            return constraint
+        if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
+            kinds = ", ".join(map(repr, CONSTRAINTS))
+            raise wrong(name, "constraint", f"None, a thalweg Domain or one of {kinds}", constraint)
+        r = check_positive(name, "radius", self.radius)
+        if constraint == "simplex":
+            return Simplex(features, r)
+        if constraint == "ball":
+            return Ball(features, r)
+        return Box(0.0 if constraint == "nonnegative" else -r, r, shape=features)
+
+    def _restored_models(self, count: int, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
+        """Return models in saved states.
+
+        The number of features is compared with the arrays before anything is made for it.
+        """
+        features, first = facts["n_features_in_"], saved(0)
+        sums = first.get("sums" if self.constraint is not None else "features.mean")
+        if getattr(sums, "shape", None) != (features + 1,):
+            raise unfit(self, f"it was saved with {features} features and arrays for others")
+        self._check_names(facts)
+        layout = self._layout(features)
+        if isinstance(layout, LinearLayout):
+            return tuple(FreeModel.restored(self, layout, saved(i)) for i in range(count))
+        return tuple(ConstrainedModel.restored(self, layout, saved(i)) for i in range(count))
+
+    def _teach(self, trial: Self, X: Floats, targets: list[Floats], weights: Floats, restart: bool) -> list[Floats]:
+        """Let the model of each target learn its column, or none: new models, with the facts of `trial`, at a restart.
+
+        Returns the predictions of each before it learned.
+        """
+        models = self._models if not restart else self._new_models(trial.n_features_in_, len(targets))
+        alone = restart or len(models) == 1  # then each call is all or nothing by itself
+        with nullcontext() if alone else together(model.memory for model in models):
+            said = [model.learn(X, y, weights) for model, y in zip(models, targets, strict=True)]
+        if restart:
+            self._learned(trial, _models=models)
+        return said
+
+    def _new_models(self, features: int, count: int) -> tuple[TargetModel, ...]:
+        layout = self._layout(features)
+        if isinstance(layout, LinearLayout):
+            return tuple(FreeModel(layout) for _ in range(count))
+        return tuple(ConstrainedModel(layout) for _ in range(count))
+
+    def _mean_models(self) -> list[tuple[Floats, float]]:
+        """Return coefficients and intercept of each model."""
+        if not self._is_fitted():
+            raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
+        return [model.coefficients() for model in self._models]
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
 
 
 def writable(array: object) -> Floats:
     """Return the array for compiled code, which has one type of arrays; a copy of one that is read only."""
     return np.require(array, np.float64, ["C", "W"])
-
-
-# --------------------------------------------------------------------------------------------------------------- models
-
-
-def layout(self: LinearEstimator, loss: str, par: float, features: int) -> TargetLayout:
-    """Return the layout of a model of one target, by the arguments, which are checked here."""
-    name = type(self).__name__
-    intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-    guests = read_guests(name, self.guests, features)
-    domain = _domain(self, name, features)
-    if domain is not None:
-        return ConstrainedLayout(domain, loss, par, intercept)
-    return LinearLayout(features, loss, par, intercept, guests)
-
-
-def new_model(described: TargetLayout) -> TargetModel:
-    """Return a model before its first row."""
-    return FreeModel(described) if isinstance(described, LinearLayout) else ConstrainedModel(described)
-
-
-def restored_models(
-    self: LinearEstimator,
-    count: int,
-    facts: Facts,
-    saved: SavedModels,
-    described: Callable[[int], TargetLayout],
-) -> tuple[TargetModel, ...]:
-    """Return models in saved states; `described` gives the layout for a number of features.
-
-    That number is compared with the arrays before anything is made for it.
-    """
-    features, first = facts["n_features_in_"], saved(0)
-    sums = first.get("sums" if self.constraint is not None else "features.mean")
-    if getattr(sums, "shape", None) != (features + 1,):
-        raise unfit(self, f"it was saved with {features} features and arrays for others")
-    check_feature_names(self, facts)
-    one = described(features)
-    if isinstance(one, LinearLayout):
-        return tuple(FreeModel.restored(self, one, saved(i)) for i in range(count))
-    return tuple(ConstrainedModel.restored(self, one, saved(i)) for i in range(count))
-
-
-def check_feature_names(self: object, facts: Facts) -> None:
-    """Refuse a saved state with names of more or fewer features than there are."""
-    features, names = facts["n_features_in_"], facts.get("feature_names_in_")
-    if names is not None and len(names) != features:
-        raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
-
-
-def _domain(self: LinearEstimator, name: str, features: int) -> Domain | None:
-    constraint = self.constraint
-    if constraint is None:
-        return None
-    if isinstance(constraint, Domain):
-        if constraint.dim != features:
-            raise InputError(
-                f"The 'constraint' of {name} has {constraint.dim} coefficients, X has {features} features."
-            )
-        return constraint
-    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
-        kinds = ", ".join(map(repr, CONSTRAINTS))
-        raise InputError(
-            f"The 'constraint' parameter of {name} must be None, a thalweg Domain or one of {kinds}. "
-            f"Got {short_repr(constraint)}."
-        )
-    r = check_positive(name, "radius", self.radius)
-    if constraint == "simplex":
-        return Simplex(features, r)
-    if constraint == "ball":
-        return Ball(features, r)
-    return Box(0.0 if constraint == "nonnegative" else -r, r, shape=features)
-
-
-# ----------------------------------------------------------------------------------------------------------------- rows
 
 
 def validated(self: object, *tables: object, **options: object) -> Any:
@@ -196,16 +217,3 @@ def read_labelled(
     X, labels = validated(trial, X, y, reset=reset, **AS_ROWS, **options)
     rows = _sound_rows(trial, X)
     return rows, labels, _check_weights(trial, rows, sample_weight, whole)
-
-
-def mean_models(self: LinearEstimator) -> list[tuple[Floats, float]]:
-    """Return coefficients and intercept of each model."""
-    if not is_fitted(self):
-        raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
-    return [model.coefficients() for model in self._models]
-
-
-def samples_seen(self: Fitted) -> int:
-    """Rows learned since `fit`, or since the first `partial_fit`."""
-    check_is_fitted(self)
-    return rounds(self)

@@ -21,9 +21,7 @@ def read_layout(dim: object, rank: object, halflives: object, center: object) ->
     d = check_count(name, "n_features", dim)
     k = check_count(name, "n_components", rank)
     if k > d:
-        raise InputError(
-            f"The 'n_components' parameter of {name} must be at most the number of features, n_features = {d}. Got {k}."
-        )
+        raise wrong(name, "n_components", f"at most the number of features, n_features = {d}", k)
     what = "a list of numbers > 0, in rows"
     lives = tuple(real_number(life) for life in check_items(name, "halflives", halflives, what))
     if not lives or not all(life >= 1e-3 for life in lives):

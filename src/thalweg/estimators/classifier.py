@@ -10,14 +10,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from thalweg._core.memory import together
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY, check_choice, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted, _sklearn
-from thalweg.estimators._fitted import FactReaders, Facts, SavedModels, Words
-from thalweg.estimators._sklearn import TargetLayout, TargetModel
+from thalweg.estimators import _sklearn
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels, Words, words
+from thalweg.estimators._frames import first
+from thalweg.estimators._sklearn import LinearEstimator, TargetLayout, TargetModel
 
 __all__ = ["TrackingClassifier", "weights_of_classes"]
 
@@ -26,7 +26,7 @@ LOSSES = ("log_loss", "hinge")
 
 def _read_classes(value: object) -> Words:
     """Read saved classes."""
-    classes = _fitted.words(value)
+    classes = words(value)
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
         raise ValueError(f"classes must be two or more, different and in order. Got {short_repr(classes)}")
     return classes
@@ -38,7 +38,7 @@ def _gives_chances(model: "TrackingClassifier") -> bool:
     return True
 
 
-class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TrackingClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification on a stream: it keeps up when the data change, and there is nothing to tune.
 
     As `TrackingRegressor`, for classes: logistic models, or support vector machines, that learn side by side under
@@ -84,18 +84,9 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (array(['up', 'down'], dtype='<U4'), array([[0., 1.]]))
     """
 
-    _noun = "estimator"
     _facts: ClassVar[FactReaders] = {**_sklearn.FACTS, "classes_": _read_classes}
     _prefix = "engine.{}."
-    _models: tuple[TargetModel, ...]
-    n_features_in_: int
     classes_: Words
-
-    _arguments, _settings = _fitted.arguments, _fitted.settings
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
-    n_samples_seen_ = property(_sklearn.samples_seen)
-    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -117,12 +108,12 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------ models
 
     def _layout(self, features: int) -> TargetLayout:
-        """Return the layout of the model of a class; arguments are checked here."""
+        """See `LinearEstimator`."""
         loss = check_choice(type(self).__name__, "loss", self.loss, LOSSES)
-        return _sklearn.layout(self, loss, 0.0, features)
+        return self._layout_for(loss, 0.0, features)
 
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
-        return _sklearn.restored_models(self, _count(facts["classes_"]), facts, saved, self._layout)
+        return self._restored_models(len(_positive(facts["classes_"])), facts, saved)
 
     # ------------------------------------------------------------------ learning
 
@@ -146,15 +137,15 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._chances(said) if self._gives_probabilities() else self._scores(said)
 
     def _learn_on(self, X: object, y: object, classes: object, sample_weight: object) -> Floats:
-        first = not self.__sklearn_is_fitted__()
-        if first and classes is None:
+        restart = not self._is_fitted()
+        if restart and classes is None:
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
-        return self._learn(X, y, classes, sample_weight, first)
+        return self._learn(X, y, classes, sample_weight, restart)
 
     def _learn(
         self, X: object, y: object, classes: object, sample_weight: object, restart: bool, whole: bool = False
     ) -> Floats:
-        trial = _fitted.shadow(self)
+        trial = self._shadow()
         rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, reset=restart, whole=whole)
         with np.errstate(invalid="ignore"):  # it tries whether huge numbers are whole
             check_classification_targets(y)
@@ -165,9 +156,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__}.partial_fit: classes must stay {short_repr(self.classes_.tolist())}. "
                 f"Got {short_repr(classes)}. To begin with others, call fit."
             )
-        strange = ~np.isin(y, trial.classes_)
-        if strange.any():
-            row = int(np.argmax(strange))
+        if (row := first(~np.isin(y, trial.classes_))) is not None:
             raise InputError(
                 f"{type(self).__name__}: y has the class {y[row]!r} in row {row}, counted from 0, which is none of "
                 f"{short_repr(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
@@ -175,14 +164,8 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = np.searchsorted(trial.classes_, y)
         if self.class_weight is not None:
             weights = self._weigh_classes(trial.classes_, y, codes, weights, whole)
-        if not restart:
-            with together(model.memory for model in self._models):
-                return _learn_codes(self._models, rows, codes, weights)
-        layout = self._layout(trial.n_features_in_)
-        models = tuple(_sklearn.new_model(layout) for _ in range(_count(trial.classes_)))
-        said = _learn_codes(models, rows, codes, weights)
-        _fitted.learned(self, trial, _models=models)
-        return said
+        signs = [np.where(codes == c, 1.0, -1.0) for c in _positive(trial.classes_)]
+        return np.stack(self._teach(trial, rows, signs, weights, restart), axis=1)
 
     def _weigh_classes(self, classes: Words, y: Words, codes: Ints, weights: Floats, whole: bool) -> Floats:
         """Return the weights of rows, with those of their classes."""
@@ -244,12 +227,12 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> Floats:
         """Coefficients at present, in the units of the data."""
-        return np.stack([w for w, _ in _sklearn.mean_models(self)])
+        return np.stack([w for w, _ in self._mean_models()])
 
     @property
     def intercept_(self) -> Floats:
         """Intercepts at present."""
-        return np.array([b for _, b in _sklearn.mean_models(self)])
+        return np.array([b for _, b in self._mean_models()])
 
 
 def weights_of_classes(self: TrackingClassifier, classes: Words, y: Words) -> Floats:
@@ -263,13 +246,6 @@ def weights_of_classes(self: TrackingClassifier, classes: Words, y: Words) -> Fl
     return weights
 
 
-def _count(classes: Words) -> int:
-    """Return the number of models: one for two classes, else one for each."""
-    return 1 if len(classes) == 2 else len(classes)
-
-
-def _learn_codes(models: tuple[TargetModel, ...], X: Floats, codes: Ints, weights: Floats) -> Floats:
-    """Learn rows of classes by number. Returns each model's score of each row just before, (n, models)."""
-    first = 1 if len(models) == 1 else 0  # of two classes the second is +1
-    ahead = [m.learn(X, np.where(codes == c, 1.0, -1.0), weights) for c, m in enumerate(models, start=first)]
-    return np.stack(ahead, axis=1)
+def _positive(classes: Words) -> range:
+    """Return the classes, by number, that are +1 for a model: of two the second, else each for one."""
+    return range(1 if len(classes) == 2 else 0, len(classes))

@@ -52,7 +52,7 @@ from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Closed, bind
 from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
-from thalweg.estimators._frames import FrameTable, Native, column, series
+from thalweg.estimators._frames import FrameTable, Native, column, first, series
 from thalweg.learners import loop
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts import conformal as kernels
@@ -192,9 +192,7 @@ def read_pair(owner: str, y_hat: object, y: object, time: str | None = None) -> 
 
 
 def _check_sizes(owner: str, what: str, numbers: Floats) -> None:
-    large = np.abs(numbers) > LARGEST_SCORE
-    if large.any():
-        row = int(np.argmax(large))
+    if (row := first(np.abs(numbers) > LARGEST_SCORE)) is not None:
         raise InputError(
             f"{owner}: {what} has {numbers[row]:g} in row {row}, counted from 0. At most 1e100 is allowed."
         )
@@ -448,8 +446,7 @@ class ConformalTracker(Kept, Recorded):
         sheet = series(name, "scores", scores)
         errors = sheet.values[:, 0]
         _check_sizes(name, "scores", errors)
-        if not self.asymmetric and (errors < 0).any():
-            row = int(np.argmax(errors < 0))
+        if not self.asymmetric and (row := first(errors < 0)) is not None:
             raise InputError(f"{name}: a score must be >= 0. Got {errors[row]:g} in row {row}, counted from 0.")
         out = self._run(name, errors)
         if self.asymmetric:

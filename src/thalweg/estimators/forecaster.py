@@ -31,9 +31,8 @@ from thalweg._core.validate import (
 )
 from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
-from thalweg.estimators._frames import named
+from thalweg.estimators._frames import first, named
 from thalweg.estimators.forecasts import Forecast, Forecasts
-from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
 from thalweg.parts.forecast.plan import ForecastLayout, seasons_found
@@ -208,9 +207,7 @@ class Forecaster(Kept, Recorded):
         """Return the number of errors behind the intervals of each step."""
         if not self.levels:
             return np.zeros(self.horizon, dtype=np.int64)
-        h = np.array(anchors(self.horizon))
-        below = np.searchsorted(h, np.arange(1, self.horizon + 1), side="right") - 1
-        answers: Ints = self._memory.state.spans.answers[below].copy()
+        answers: Ints = self._memory.state.spans.answers[self._memory.settings.pool.below]
         return answers
 
     def update(self, value: float | None) -> None:
@@ -345,11 +342,10 @@ class Forecaster(Kept, Recorded):
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {short_repr(row)}.")
         values = np.array([ABSENT if is_missing(item) else real_number(item) for item in items])
-        bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
-        if bad.size:
+        if (bad := first(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))) is not None:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g}. "
-                f"Got {short_repr(items[bad[0]])}."
+                f"{self._who()}: the column {self.columns[bad]!r} must be a number of at most {LARGEST_ENTRY:g}. "
+                f"Got {short_repr(items[bad])}."
             )
         return values
 
@@ -395,10 +391,9 @@ def _read_values(owner: str, values: object) -> Floats:
     if array is None or array.ndim != 1:
         got = short_repr(values) if array is None else f"shape {array.shape}"
         raise InputError(f"{owner} needs 'values', a list of numbers; None or nan where one is missing. Got {got}.")
-    bad = np.flatnonzero(np.abs(array) > LARGEST_ENTRY)
-    if bad.size:
+    if (bad := first(np.abs(array) > LARGEST_ENTRY)) is not None:
         raise InputError(
-            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number up to {LARGEST_ENTRY:g} in size."
+            f"{owner}: values[{bad}] is {array[bad]}. A value must be a number up to {LARGEST_ENTRY:g} in size."
         )
     return np.array(array)  # a writable copy: one kind of array fewer for kernels
 

@@ -1,22 +1,27 @@
 """Forecasts as they are handed out: of the next steps, and of a whole run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core.extras import need
 from thalweg._core.html import row_table
 from thalweg._core.types import Floats, Ints
 from thalweg.estimators._frames import Native
 
-__all__ = ["Forecast", "Forecasts", "column_names"]
+__all__ = ["Forecast", "Forecasts", "as_columns", "column_names"]
 
 
-def column_names(levels: Mapping[float, Floats] | tuple[float, ...], name: str = "thalweg") -> list[tuple[str, str]]:
-    """Return the names of the lower and upper columns for every level: thalweg-lo-80, thalweg-hi-80."""
-    return [(f"{name}-lo-{100 * level:g}", f"{name}-hi-{100 * level:g}") for level in levels]
+def column_names(levels: Iterable[float]) -> list[str]:
+    """Return the names of the mean and of the ends for every level: thalweg, thalweg-lo-80, thalweg-hi-80."""
+    return ["thalweg", *(f"thalweg-{side}-{100 * level:g}" for level in levels for side in ("lo", "hi"))]
+
+
+def as_columns(said: "Forecast | Forecasts", levels: Iterable[float] | None = None) -> list[Floats]:
+    """Return the mean and the ends for these levels, by default for all, in the order of their names."""
+    chosen = said.lower if levels is None else levels
+    return [said.mean, *(ends[level] for level in chosen for ends in (said.lower, said.upper))]
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,9 @@ class Forecast:
     answers: Ints
 
     def _repr_html_(self) -> str:
-        heads, rows = ["step", "forecast"], [[k + 1, float(value)] for k, value in enumerate(self.mean)]
-        for level in self.lower:
-            heads += [f"{100 * level:g} % from", "to"]
-            for row, low, high in zip(rows, self.lower[level], self.upper[level], strict=True):
-                row += [float(low), float(high)]
-        return row_table(f"Forecast, {self.mean.size} steps ahead", heads, rows)
+        ends = (head for level in self.lower for head in (f"{100 * level:g} % from", "to"))
+        rows = [[k, *map(float, row)] for k, row in enumerate(zip(*as_columns(self), strict=True), 1)]
+        return row_table(f"Forecast, {self.mean.size} steps ahead", ["step", "forecast", *ends], rows)
 
     def to_frame(self, backend: str = "polars") -> Native:
         """Return a data frame with the columns step, thalweg, and thalweg-lo-80, thalweg-hi-80 for every level.
@@ -52,10 +54,9 @@ class Forecast:
         `backend` is "polars", "pandas" or "pyarrow".
         """
         nw = need("narwhals", "frames", "Forecast.to_frame")
-        columns: dict[str, NDArray[np.generic]] = {"step": np.arange(1, self.mean.size + 1), "thalweg": self.mean}
-        for level, (low, high) in zip(self.lower, column_names(tuple(self.lower)), strict=True):
-            columns[low], columns[high] = self.lower[level], self.upper[level]
-        return nw.from_dict(columns, backend=backend).to_native()
+        made = [np.arange(1, self.mean.size + 1), *as_columns(self)]
+        names = ["step", *column_names(self.lower)]
+        return nw.from_dict(dict(zip(names, made, strict=True)), backend=backend).to_native()
 
 
 @dataclass(frozen=True)

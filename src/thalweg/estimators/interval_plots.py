@@ -128,7 +128,7 @@ def band(y: object, limits: object, *, first: int = 0, last: int | None = None, 
     owner = "band"
     came, found = _read(owner, y, limits)
     if len(found) != 1:
-        raise InputError(f"The 'limits' parameter of {owner} must be one array (T, 2) or data frame. Got {len(found)}.")
+        raise wrong(owner, "limits", "one array (T, 2) or data frame", len(found))
     edges = next(iter(found.values()))
     a = check_count(owner, "first", first, least=0, most=max(came.size - 1, 0))
     b = came.size if last is None else check_count(owner, "last", last, least=a + 1, most=came.size)

@@ -5,7 +5,7 @@ series is played by a `Forecaster` of its own.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from thalweg.errors import InputError
 from thalweg.estimators._frames import Native
 from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO, LONGEST_HORIZON, Forecaster
-from thalweg.estimators.forecasts import Forecast, Forecasts, column_names
+from thalweg.estimators.forecasts import Forecast, Forecasts, as_columns, column_names
 
 __all__ = ["as_backtest", "as_forecast", "at_cutoffs", "backtest", "cutoffs", "forecast", "maker", "play_panel"]
 
@@ -185,7 +185,7 @@ def cutoffs(values: Floats, horizon: int, step: int = 1, windows: int | None = N
 
 def at_cutoffs(run: Forecasts, at: Places) -> list[Floats]:
     """Return forecasts at these places, and lower and upper ends for each level."""
-    return [run.mean[at], *(ends[level][at] for level in run.lower for ends in (run.lower, run.upper))]
+    return [column[at] for column in as_columns(run)]
 
 
 def maker(panel: Panel, season: str | int | Sequence[int] | None, **options: Any) -> Callable[[], Forecaster]:
@@ -212,22 +212,21 @@ def play_panel(
 
 def as_forecast(panel: Panel, said: list[Forecast]) -> Native:
     """Return forecasts after the last row of every series as a frame."""
-    H, levels = said[0].mean.size, tuple(said[0].lower)
+    H = said[0].mean.size
     series = np.repeat(np.arange(len(panel)), H)
     places = panel.sizes[series] + np.tile(np.arange(H), len(panel))
-    columns = {MEAN: np.concatenate([one.mean for one in said])}
-    for level, (low, high) in zip(levels, column_names(levels), strict=True):
-        columns[low] = np.concatenate([one.lower[level] for one in said])
-        columns[high] = np.concatenate([one.upper[level] for one in said])
-    return panel.frame(series, {panel.names[1]: places}, columns, "forecast")
+    found = _joined([as_columns(one) for one in said], said[0].lower)
+    return panel.frame(series, {panel.names[1]: places}, found, "forecast")
 
 
 def as_backtest(panel: Panel, rows: list[Places], parts: list[list[Floats]], levels: Sequence[float]) -> Native:
     """Return forecasts of past values as a frame: of places (t, h), and columns in the order of `column_names`."""
     series = np.repeat(np.arange(len(panel)), [t.size for t, _ in rows])
     t, h = (np.concatenate([one[k] for one in rows]) for k in range(2))
-    names = [MEAN, *(name for pair in column_names(tuple(levels)) for name in pair)]
-    columns = {panel.names[2]: panel.values[panel.ends[series] + t + h]}
-    for k, name in enumerate(names):
-        columns[name] = np.concatenate([part[k] for part in parts])
-    return panel.frame(series, {panel.names[1]: t + h, "cutoff": t - 1}, columns, "backtest")
+    found = {panel.names[2]: panel.values[panel.ends[series] + t + h]} | _joined(parts, levels)
+    return panel.frame(series, {panel.names[1]: t + h, "cutoff": t - 1}, found, "backtest")
+
+
+def _joined(parts: list[list[Floats]], levels: Iterable[float]) -> dict[str, Floats]:
+    """Return the columns of all series by name."""
+    return {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(column_names(levels))}

@@ -1,26 +1,25 @@
 """Regression for scikit-learn that learns row by row, with nothing to tune."""
 
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.types import Floats
-from thalweg._core.validate import LARGEST_ENTRY, check_choice
+from thalweg._core.validate import LARGEST_ENTRY
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted, _sklearn
-from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
-from thalweg.estimators._linear import read_parameter
-from thalweg.estimators._sklearn import TargetLayout, TargetModel
+from thalweg.estimators import _sklearn
+from thalweg.estimators._fitted import Facts, SavedModels
+from thalweg.estimators._frames import first
+from thalweg.estimators._linear import read_loss
+from thalweg.estimators._sklearn import LinearEstimator, TargetLayout, TargetModel
 
 __all__ = ["TrackingRegressor"]
 
-LOSSES = ("squared_error", "huber", "absolute_error", "quantile")
 
-
-class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TrackingRegressor(LinearEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Linear regression on a stream that keeps up with changing data, with nothing to tune.
 
     Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
@@ -81,17 +80,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     (True, True)
     """
 
-    _noun = "estimator"
-    _facts: ClassVar[FactReaders] = _sklearn.FACTS
     _prefix = "engine."
-    _models: tuple[TargetModel, ...]
-    n_features_in_: int
-
-    _arguments, _settings = _fitted.arguments, _fitted.settings
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
-    n_samples_seen_ = property(_sklearn.samples_seen)
-    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -115,13 +104,11 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------ models
 
     def _layout(self, features: int) -> TargetLayout:
-        """Return the layout of the model; arguments are checked here."""
-        name = type(self).__name__
-        loss = check_choice(name, "loss", self.loss, LOSSES)
-        return _sklearn.layout(self, loss, read_parameter(name, loss, self.quantile, self.epsilon), features)
+        """See `LinearEstimator`."""
+        return self._layout_for(*read_loss(type(self).__name__, self.loss, self.quantile, self.epsilon), features)
 
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
-        return _sklearn.restored_models(self, 1, facts, saved, self._layout)
+        return self._restored_models(1, facts, saved)
 
     # ------------------------------------------------------------------ rows
 
@@ -132,7 +119,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Learn further rows, one after the other."""
-        self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
+        self._learn(X, y, sample_weight, not self._is_fitted())
         return self
 
     def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Floats:
@@ -141,7 +128,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         This measures accuracy on a stream (prequential or progressive validation): no prediction has seen its own
         target or a later one.
         """
-        return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
+        return self._learn(X, y, sample_weight, not self._is_fitted())
 
     def predict(self, X: object) -> Floats:
         """Predict the rows of X (n, d). Nothing changes."""
@@ -149,28 +136,22 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
     def _learn(self, X: object, y: object, sample_weight: object, restart: bool, whole: bool = False) -> Floats:
-        trial, form = _fitted.shadow(self), {"reset": restart, "whole": whole, "y_numeric": True}
+        trial, form = self._shadow(), {"reset": restart, "whole": whole, "y_numeric": True}
         rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, **form)
         targets = _sklearn.writable(y)
-        if not (np.abs(targets) <= LARGEST_ENTRY).all():
-            row = int(np.argmax(~(np.abs(targets) <= LARGEST_ENTRY)))
+        if (row := first(~(np.abs(targets) <= LARGEST_ENTRY))) is not None:
             raise InputError(
                 f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
                 f"{LARGEST_ENTRY:g} in size."
             )
-        if not restart:
-            return self._models[0].learn(rows, targets, weights)
-        model = _sklearn.new_model(self._layout(trial.n_features_in_))
-        ahead = model.learn(rows, targets, weights)
-        _fitted.learned(self, trial, _models=(model,))
-        return ahead
+        return self._teach(trial, rows, [targets], weights, restart)[0]
 
     @property
     def coef_(self) -> Floats:
         """Current coefficients, in the units of the data."""
-        return _sklearn.mean_models(self)[0][0]
+        return self._mean_models()[0][0]
 
     @property
     def intercept_(self) -> float:
         """Current intercept, in the units of the target."""
-        return _sklearn.mean_models(self)[0][1]
+        return self._mean_models()[0][1]

@@ -12,8 +12,7 @@ from thalweg._core.saving import read
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_count, check_items, real_number, short_repr, wrong
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted
-from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
+from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, read_names
 from thalweg.estimators.forecaster import Forecaster, is_missing
 from thalweg.parts.forecast.model import ASKED
 from thalweg.parts.forecast.past import ABSENT
@@ -46,7 +45,7 @@ def _asked(model: Forecaster, row: Floats) -> bool:
     return bool(s.clock[ASKED] and np.array_equal(s.columns.row, np.where(np.isnan(row), ABSENT, row)))
 
 
-class TrackingForecaster(RiverForecaster):
+class TrackingForecaster(Fitted, RiverForecaster):
     """A series forecast up to `horizon` steps ahead, for river: seasons, missing values, and nothing to tune.
 
     It is `thalweg.estimators.Forecaster`. The features of the first row that are numbers are its columns: one that is
@@ -74,16 +73,10 @@ class TrackingForecaster(RiverForecaster):
     [45..., 42..., 46...]
     """
 
-    _noun = "estimator"
-    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
+    _facts: ClassVar[FactReaders] = {"_names": read_names}
     _prefix = "forecaster."
     _models: tuple[_Series, ...]
     _names: Mapping[Hashable, object]  # of the columns, in their order
-    _fitted_with: dict[str, str]
-
-    _arguments, _settings = _fitted.arguments, _fitted.settings
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
 
     def __init__(
         self,
@@ -111,13 +104,13 @@ class TrackingForecaster(RiverForecaster):
     def learn_one(self, y: float | None, x: Features | None = None) -> None:
         """See a value, and the features of its round; None or nan: it is missing, and the time passes."""
         x = self._features("learn_one", "x", x)
-        if _fitted.is_fitted(self):
+        if self._is_fitted():
             self._learn(self._models[0].forecaster, self._names, y, x)
             return
         names = dict.fromkeys(name for name, value in x.items() if not math.isnan(real_number(value)))
         model = self._build(names)
         self._learn(model, names, y, x)
-        _fitted.learned(self, self, _models=(_Series(model),), _names=names)
+        self._learned(self, _models=(_Series(model),), _names=names)
 
     def _learn(self, model: Forecaster, names: Collection[Hashable], y: float | None, x: Features) -> None:
         if not names:
@@ -145,7 +138,7 @@ class TrackingForecaster(RiverForecaster):
                 f"{type(self).__name__} was built to forecast up to {self.horizon} steps. Got horizon={steps}. "
                 f"Build it with horizon={steps}."
             )
-        if not _fitted.is_fitted(self):
+        if not self._is_fitted():
             return [0.0] * steps
         model, rows = self._models[0].forecaster, None
         if self._names:

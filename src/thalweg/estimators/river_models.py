@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sized
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from river import base
 from thalweg._core.extras import need
 from thalweg._core.interrupts import interrupts
 from thalweg._core.types import Floats
-from thalweg._core.validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
+from thalweg._core.validate import LARGEST_ENTRY, check_flag, check_items, real_number, short_repr
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted
-from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
+from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, read_names
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel, read_guests, read_parameter
+from thalweg.estimators._linear import FreeModel, read_guests, read_loss
 from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
@@ -27,79 +26,135 @@ Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False
 
 
-# ----------------------------------------------------------------------------------------------------- names and models
-# Functions for both classes. A fitted one has one model, and positions of the features by name.
+class NamedFeatures(Fitted):
+    """A mixin for linear models for river: one model, and the positions of the features by name."""
 
-
-class Named(_fitted.Fitted, Protocol):
-    """A model of features by name."""
-
+    _facts: ClassVar[FactReaders] = {"_names": read_names}
+    _prefix = "engine."
     fit_intercept: bool
     guests: str | bool
+    _models: tuple[FreeModel, ...]
     _names: dict[Hashable, int]
 
-    @property
-    def _models(self) -> tuple[FreeModel, ...]: ...
-    def _loss(self) -> tuple[str, float]: ...
+    def _loss(self) -> tuple[str, float]:
+        """Return the loss and its parameter, checked."""
+        raise NotImplementedError
 
+    # ------------------------------------------------------------------ names and models
 
-def _sizes(self: Named, count: int) -> tuple[int, bool]:
-    """Return the capacity for a number of features, and whether there are guests."""
-    guests = read_guests(type(self).__name__, self.guests, count)
-    return max(FIRST_CAPACITY, 1 << max(count - 1, 0).bit_length()), guests
+    def _sizes(self, count: int) -> tuple[int, bool]:
+        """Return the capacity for a number of features, and whether there are guests."""
+        guests = read_guests(type(self).__name__, self.guests, count)
+        return max(FIRST_CAPACITY, 1 << max(count - 1, 0).bit_length()), guests
 
+    def _layout(self, count: int) -> LinearLayout:
+        """Return the layout of a model of a number of features; arguments are checked here."""
+        intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
+        (loss, par), (features, guests) = self._loss(), self._sizes(count)
+        last = intercept and loss not in ("quantile", "log_loss")
+        return LinearLayout(features, loss, par, intercept, guests, open=True, last=last)
 
-def _layout(self: Named, count: int) -> LinearLayout:
-    """Return the layout of a model of a number of features; arguments are checked here."""
-    intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
-    (loss, par), (features, guests) = self._loss(), _sizes(self, count)
-    last = intercept and loss not in ("quantile", "log_loss")
-    return LinearLayout(features, loss, par, intercept, guests, open=True, last=last)
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[FreeModel, ...]:
+        count = len(facts["_names"])
+        model = FreeModel.restored(self, self._layout(count), saved(0))
+        if model.used != count:
+            raise ValueError(f"it has {count} names of features and {model.used} features")
+        return (model,)
 
+    def _learn_with(self, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], object]) -> None:
+        """Learn rows with names that may be new: they get positions with coefficients 0. Among many, guests leave.
 
-def _restored(self: Named, facts: Facts, saved: SavedModels) -> tuple[FreeModel, ...]:
-    """See `thalweg.estimators._fitted.Fitted`."""
-    count = len(facts["_names"])
-    model = FreeModel.restored(self, _layout(self, count), saved(0))
-    if model.used != count:
-        raise ValueError(f"it has {count} names of features and {model.used} features")
-    return (model,)
-
-
-def _learn_with(
-    self: Named, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], object]
-) -> None:
-    """Learn rows with names that may be new: they get positions with coefficients 0. Among many, guests leave.
-
-    `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of a
-    call that fails are forgotten: the model says which are in use.
-    """
-    first = not _fitted.is_fitted(self)
-    model = FreeModel(_layout(self, 0)) if first else self._models[0]
-    places = {} if first else self._names
-    fresh = {name: None for name in names if name not in places}
-    memory = model.memory
-    features, guests = _sizes(self, len(places) + len(fresh))
-    guests = guests and bool(memory.sizes["guests"])  # they do not come back
-    try:
-        for name in fresh:
-            places[name] = len(places) + 1
-        if (features, int(guests)) == (memory.sizes["features"], memory.sizes["guests"]):
-            learn(model, places)
-        else:
-            with memory.all_or_nothing():
-                model.move(features, guests=guests)
+        `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of
+        a call that fails are forgotten: the model says which are in use.
+        """
+        first = not self._is_fitted()
+        model = FreeModel(self._layout(0)) if first else self._models[0]
+        places = {} if first else self._names
+        fresh = {name: None for name in names if name not in places}
+        memory = model.memory
+        features, guests = self._sizes(len(places) + len(fresh))
+        guests = guests and bool(memory.sizes["guests"])  # they do not come back
+        try:
+            for name in fresh:
+                places[name] = len(places) + 1
+            if (features, int(guests)) == (memory.sizes["features"], memory.sizes["guests"]):
                 learn(model, places)
-    except BaseException:
-        with interrupts():  # a second Ctrl-C waits
-            while len(places) > model.used:
-                places.popitem()
-        raise
-    if first:
-        _fitted.learned(self, self, _models=(model,), _names=places)
+            else:
+                with memory.all_or_nothing():
+                    model.move(features, guests=guests)
+                    learn(model, places)
+        except BaseException:
+            with interrupts():  # a second Ctrl-C waits
+                while len(places) > model.used:
+                    places.popitem()
+            raise
+        if first:
+            self._learned(self, _models=(model,), _names=places)
 
+    # ------------------------------------------------------------------ rows
 
-# ----------------------------------------------------------------------------------------------------------------- rows
+    def _predict(self, x: Features, before: float) -> float:
+        """Predict a row; features that were never learned have no part in it. `before` if none was learned."""
+        values = _values(self, x)
+        try:
+            model, places = self._models[0], self._names
+        except AttributeError:
+            return before
+        try:
+            at = [places[name] for name in x]
+        except KeyError:
+            values = [value for value, name in zip(values, x, strict=True) if name in places]
+            at = [places[name] for name in x if name in places]
+        return model.play(at, values, 0.0, 0.0, False)
+
+    def _learn(self, x: Features, y: float, w: float) -> None:
+        """Learn a row; one of weight 0 is left out."""
+        values = _values(self, x)
+        if w == 0.0:
+            return
+        try:
+            model, places = self._models[0], self._names
+            at = [places[name] for name in x]
+        except (KeyError, AttributeError):
+            self._learn_with(x, lambda m, p: m.play([p[name] for name in x], values, y, w, True, len(p)))
+            return
+        model.play(at, values, y, w, True)
+
+    def _learn_many(self, X: object, y: Floats) -> None:
+        values, names = _many(self, X)
+        if len(values) != len(y):
+            raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
+
+        def learn(model: FreeModel, places: dict[Hashable, int]) -> None:
+            at = np.array([places[name] for name in names], dtype=np.int64)
+            model.learn(values, y, np.ones(len(y)), at, used=len(places))
+
+        self._learn_with(names, learn)
+
+    def _predict_many(self, X: Sized, before: float) -> Floats:
+        """Predict the rows of a data frame; `before` for each before the first row is learned."""
+        values, names = _many(self, X)
+        if not self._is_fitted():
+            return np.full(len(X), before)
+        places = self._names
+        known = [name in places for name in names]
+        at = np.array([places[name] for name in names if name in places], dtype=np.int64)
+        return self._models[0].predict(np.ascontiguousarray(values[:, known]), at)
+
+    # ------------------------------------------------------------------ inspection
+
+    @property
+    def weights(self) -> dict[Hashable, float]:
+        """Coefficients by feature, in the units of the data: the mean of all models by their weights."""
+        if not self._is_fitted():
+            return {}
+        coefficients = self._models[0].coefficients()[0].tolist()
+        return {name: coefficients[place - 1] for name, place in self._names.items()}
+
+    @property
+    def intercept(self) -> float:
+        """In the units of the target."""
+        return self._models[0].coefficients()[1] if self._is_fitted() else 0.0
 
 
 def _values(self: object, x: Features) -> list[float]:
@@ -143,61 +198,9 @@ def _numbers(self: object, x: Features, values: NDArray[np.generic]) -> Floats:
     return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
 
 
-def _predict(self: Named, x: Features) -> float | None:
-    """Predict a row; features that were never learned have no part in it. None before the first row."""
-    values = _values(self, x)
-    try:
-        model, places = self._models[0], self._names
-    except AttributeError:
-        return None
-    try:
-        at = [places[name] for name in x]
-    except KeyError:
-        values = [value for value, name in zip(values, x, strict=True) if name in places]
-        at = [places[name] for name in x if name in places]
-    return model.play(at, values, 0.0, 0.0, False)
-
-
-def _learn(self: Named, x: Features, y: float, w: float) -> None:
-    """Learn a row; one of weight 0 is left out."""
-    values = _values(self, x)
-    if w == 0.0:
-        return
-    try:
-        model, places = self._models[0], self._names
-        at = [places[name] for name in x]
-    except (KeyError, AttributeError):
-        _learn_with(self, x, lambda m, p: m.play([p[name] for name in x], values, y, w, True, len(p)))
-        return
-    model.play(at, values, y, w, True)
-
-
 def _many(self: object, X: object) -> tuple[Floats, list[Hashable]]:
     rows = table(type(self).__name__, "X", X)
     return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
-
-
-def _learn_many(self: Named, X: object, y: Floats) -> None:
-    values, names = _many(self, X)
-    if len(values) != len(y):
-        raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
-
-    def learn(model: FreeModel, places: dict[Hashable, int]) -> None:
-        at = np.array([places[name] for name in names], dtype=np.int64)
-        model.learn(values, y, np.ones(len(y)), at, used=len(places))
-
-    _learn_with(self, names, learn)
-
-
-def _predict_many(self: Named, X: object) -> Floats | None:
-    """Predict the rows of a data frame; None before the first row."""
-    values, names = _many(self, X)
-    if not _fitted.is_fitted(self):
-        return None
-    places = self._names
-    known = [name in places for name in names]
-    at = np.array([places[name] for name in names if name in places], dtype=np.int64)
-    return self._models[0].predict(np.ascontiguousarray(values[:, known]), at)
 
 
 def _series(X: object, values: object) -> Any:
@@ -213,23 +216,7 @@ def _weight(self: object, w: object) -> float:
     return weight
 
 
-# ------------------------------------------------------------------------------------------------------ inspection
-
-
-def _weights(self: Named) -> dict[Hashable, float]:
-    """Coefficients by feature, in the units of the data: the mean of all models by their weights."""
-    if not _fitted.is_fitted(self):
-        return {}
-    coefficients = self._models[0].coefficients()[0].tolist()
-    return {name: coefficients[place - 1] for name, place in self._names.items()}
-
-
-def _intercept(self: Named) -> float:
-    """In the units of the target."""
-    return float(self._models[0].coefficients()[1]) if _fitted.is_fitted(self) else 0.0
-
-
-class TrackingRegression(base.MiniBatchRegressor):
+class TrackingRegression(NamedFeatures, base.MiniBatchRegressor):
     """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     As `thalweg.estimators.TrackingRegressor`, for river: features are named, and may come and go. Features and
@@ -267,19 +254,6 @@ class TrackingRegression(base.MiniBatchRegressor):
     ['gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov']
     """
 
-    _noun = "estimator"
-    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
-    _prefix = "engine."
-    _models: tuple[FreeModel, ...]
-    _names: dict[Hashable, int]
-    _fitted_with: dict[str, str]
-
-    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
-    weights = property(_weights)
-    intercept = property(_intercept)
-
     def __init__(
         self,
         loss: str = "squared_error",
@@ -296,9 +270,7 @@ class TrackingRegression(base.MiniBatchRegressor):
         self.guests = guests
 
     def _loss(self) -> tuple[str, float]:
-        name = type(self).__name__
-        loss = check_choice(name, "loss", self.loss, ("squared_error", "huber", "absolute_error", "quantile"))
-        return loss, read_parameter(name, loss, self.quantile, self.epsilon)
+        return read_loss(type(self).__name__, self.loss, self.quantile, self.epsilon)
 
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
         """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""
@@ -307,24 +279,22 @@ class TrackingRegression(base.MiniBatchRegressor):
             raise InputError(
                 f"{type(self).__name__}: y must be a number of at most {LARGEST_ENTRY:g} in size. Got {short_repr(y)}."
             )
-        _learn(self, x, target, _weight(self, w))
+        self._learn(x, target, _weight(self, w))
 
     def predict_one(self, x: Features) -> float:
         """Predict a row; 0 before the first one is learned. Nothing changes."""
-        found = _predict(self, x)
-        return 0.0 if found is None else found
+        return self._predict(x, 0.0)
 
     def learn_many(self, X: object, y: object) -> None:
         """Learn the rows of a data frame, one after the other."""
-        _learn_many(self, X, column(type(self).__name__, "y", y))
+        self._learn_many(X, column(type(self).__name__, "y", y))
 
     def predict_many(self, X: Sized) -> Any:
         """Predict the rows of a data frame: a pandas Series."""
-        found = _predict_many(self, X)
-        return _series(X, np.zeros(len(X)) if found is None else found)
+        return _series(X, self._predict_many(X, 0.0))
 
 
-class TrackingLogistic(base.MiniBatchClassifier):
+class TrackingLogistic(NamedFeatures, base.MiniBatchClassifier):
     """Logistic regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     Two classes, True and False. Features come and go by name, as in `TrackingRegression`, and need no scaler.
@@ -343,19 +313,6 @@ class TrackingLogistic(base.MiniBatchClassifier):
     >>> evaluate.progressive_val_score(datasets.Phishing(), TrackingLogistic(), metrics.Accuracy())
     Accuracy: 8...%
     """
-
-    _noun = "estimator"
-    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
-    _prefix = "engine."
-    _models: tuple[FreeModel, ...]
-    _names: dict[Hashable, int]
-    _fitted_with: dict[str, str]
-
-    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
-    weights = property(_weights)
-    intercept = property(_intercept)
 
     def __init__(self, *, fit_intercept: bool = True, guests: str | bool = "auto") -> None:
         self.fit_intercept = fit_intercept
@@ -376,26 +333,23 @@ class TrackingLogistic(base.MiniBatchClassifier):
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
         """Learn a row of features by name, with its label; `w` is its weight; one of weight 0 is left out."""
         weight = _weight(self, w)
-        _learn(self, x, self._label(y), weight)
+        self._learn(x, self._label(y), weight)
 
     def predict_proba_one(self, x: Features, **kwargs: object) -> dict[Label, float]:
         """The probabilities of False and True; 1/2 each before the first row is learned. Nothing changes."""
-        found = _predict(self, x)
-        found = 0.5 if found is None else found
+        found = self._predict(x, 0.5)
         return {False: 1.0 - found, True: found}
 
     def learn_many(self, X: object, y: object) -> None:
         """Learn the rows of a data frame, one after the other."""
         labels = check_items(type(self).__name__, "y", y, "a list of truth values")
-        _learn_many(self, X, np.array([self._label(label) for label in labels]))
+        self._learn_many(X, np.array([self._label(label) for label in labels]))
 
     def predict_proba_many(self, X: Sized) -> Any:
         """The probabilities of False and True for the rows of a data frame: a pandas DataFrame."""
-        found = _predict_many(self, X)
-        found = np.full(len(X), 0.5) if found is None else found
+        found = self._predict_many(X, 0.5)
         return _series(X, {False: 1.0 - found, True: found})
 
     def predict_many(self, X: Sized) -> Any:
         """The more probable label of the rows of a data frame: a pandas Series."""
-        found = _predict_many(self, X)
-        return _series(X, np.zeros(len(X), dtype=bool) if found is None else found > 0.5)
+        return _series(X, self._predict_many(X, 0.5) > 0.5)

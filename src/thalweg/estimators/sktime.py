@@ -11,7 +11,7 @@ from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_count
 from thalweg.estimators.forecaster import Forecaster
-from thalweg.estimators.forecasts import Forecast, Forecasts
+from thalweg.estimators.forecasts import Forecasts, as_columns
 
 __all__ = ["ThalwegForecaster"]
 
@@ -159,10 +159,10 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
             run = self._play(model)
             rounds = len(self._values) - 1 + steps
             inside = ~later & (rounds >= 0)
-            found[inside] = _table(run, levels)[rounds[inside], 0]
+            found[inside] = np.stack(as_columns(run, levels), axis=-1)[rounds[inside], 0]
         if later.any():
             said = model.forecast(self._future(X, model.horizon))
-            found[later] = _table(said, levels)[steps[later] - 1]
+            found[later] = np.stack(as_columns(said, levels), axis=-1)[steps[later] - 1]
         return found
 
     def _future(self, X: pd.DataFrame | None, horizon: int) -> Floats | None:
@@ -192,12 +192,6 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Return arguments that sktime's checks try."""
         return [{}, {"lags": 2, "season": 4, "horizon": 3, "levels": (0.5, 0.9), "loss": "absolute"}]
-
-
-def _table(said: Forecast | Forecasts, levels: Sequence[float]) -> Floats:
-    """Return forecasts, and the lower and upper ends of intervals, along a last axis."""
-    ends = [side[level] for level in levels for side in (said.lower, said.upper)]
-    return np.stack([said.mean, *ends], axis=-1)
 
 
 def _unit(index: pd.Index) -> Any:

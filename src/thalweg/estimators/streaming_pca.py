@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from thalweg._core.types import Floats
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted, _sklearn
-from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
+from thalweg.estimators import _sklearn
+from thalweg.estimators._fitted import Facts, SavedModels
+from thalweg.estimators._sklearn import FittedRows
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.parts.subspace import LARGEST_FEATURE, SubspaceLayout
 
@@ -21,7 +22,7 @@ __all__ = ["StreamingPCA"]
 LEAST_ENTRY = 1e-50  # of an entry that is not taken for 0: fourth powers of its rounding can still be added up
 
 
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class StreamingPCA(FittedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal component analysis of a stream whose subspace, mean and scale may move. There is nothing to tune.
 
     A bank of covariances forgets the past at different speeds, from a memory of two rows to one of all. Each is judged
@@ -85,17 +86,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     (2, 1)
     """
 
-    _noun = "estimator"
-    _facts: ClassVar[FactReaders] = _sklearn.FACTS
     _prefix = "engine."
     _models: tuple[SubspaceModel, ...]
-    n_features_in_: int
-
-    _arguments, _settings = _fitted.arguments, _fitted.settings
-    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
-    rounds = property(_fitted.rounds)
-    n_samples_seen_ = property(_sklearn.samples_seen)
-    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -129,7 +121,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         a forecast, to compare with other methods. The very first row loses nothing where the mean is subtracted,
         since there is none yet.
         """
-        if not self.__sklearn_is_fitted__():
+        if not self._is_fitted():
             return self._begin(X)
         rows = self._rows(X)
         if self._settings() != self._fitted_with:
@@ -138,13 +130,13 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _begin(self, X: ArrayLike, *, ordered: bool = False) -> Floats:
         """Learn the first rows with a model of its own, which replaces the present one when all is done."""
-        trial = _fitted.shadow(self)
+        trial = self._shadow()
         rows = trial._rows(X, reset=True)
         model = SubspaceModel(self._layout(rows.shape[1]))
         lost = model.learn(rows)
         if ordered:
             model.put_in_order()
-        _fitted.learned(self, trial, _models=(model,))
+        self._learned(trial, _models=(model,))
         return lost
 
     def _rows(self, X: ArrayLike, *, reset: bool = False) -> Floats:
@@ -168,7 +160,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return read_layout(features, self.n_components, self.halflives, self.center)
 
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[SubspaceModel, ...]:
-        _sklearn.check_feature_names(self, facts)
+        self._check_names(facts)
         return (SubspaceModel.restored(self, self._layout(facts["n_features_in_"]), saved(0)),)
 
     # ------------------------------------------------------------------------------------------------------------ use

@@ -13,7 +13,7 @@ from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
 from thalweg.estimators._rows import goes_back, repeats, said
 from thalweg.estimators.forecaster import Forecaster
-from thalweg.estimators.forecasts import column_names
+from thalweg.estimators.forecasts import as_columns, column_names
 from thalweg.lab.columns import GAP, cell_number, check_named, header_of, listed, no_number, read_header, read_instant
 
 __all__ = ["live"]
@@ -104,8 +104,7 @@ class _LiveSeries:
             X = np.full((f.horizon, len(f.columns)), np.nan)
             X[0] = numbers
         ahead = f.forecast(X)
-        ends = [ends[level] for level in ahead.lower for ends in (ahead.lower, ahead.upper)]
-        lines: list[list[float]] = np.column_stack([ahead.mean, *ends]).tolist()
+        lines: list[list[float]] = np.column_stack(as_columns(ahead)).tolist()
         return lines
 
 
@@ -138,8 +137,8 @@ def live(
     names, mark = read_header(header, NAME)
     check_named(NAME, names, target, id, time, columns)
     known: dict[str, _LiveSeries] = {}
-    heads = [id or "", time or "row", "step", "thalweg", *(n for pair in column_names(tuple(levels)) for n in pair)]
-    write(",".join(map(_quoted, heads if id else heads[1:])) + "\n")
+    heads = [*([id] if id else []), time or "row", "step", *column_names(levels)]
+    write(",".join(map(_quoted, heads)) + "\n")
     for count, cells in _rows(text, mark, len(names)):
         row = dict(zip(names, cells, strict=True))
         label = row[id].strip() if id else ""

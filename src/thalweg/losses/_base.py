@@ -89,10 +89,6 @@ class PredictionLoss:
         KINDS[cls.name] = cls
 
     def __init__(self, features: ArrayLike, label: float, **parameter: float) -> None:
-        self._record(features, label, ("features", "label"), **parameter)
-
-    def _record(self, features: ArrayLike, label: float, **parameter: float) -> None:
-        """Check the arguments and keep them."""
         owner, names = type(self).__name__, self._arguments
         self.features = check_array(owner, names[0], features)
         self.label = check_number(owner, names[1], label)

@@ -64,7 +64,7 @@ class Huber(PredictionLoss):
     default = 1.0
 
     def __init__(self, features: ArrayLike, label: float, delta: float = default) -> None:
-        self._record(features, label, delta=delta)
+        super().__init__(features, label, delta=delta)
 
     @classmethod
     def check_parameter(cls, owner: str, value: object) -> float:

@@ -59,7 +59,7 @@ class Linear(PredictionLoss):
     _arguments = ("cost", "offset")
 
     def __init__(self, cost: ArrayLike, offset: float = 0.0) -> None:
-        self._record(cost, offset)
+        super().__init__(cost, offset)
 
     @property
     def cost(self) -> Floats:

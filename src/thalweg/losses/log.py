@@ -71,7 +71,7 @@ class Log(PredictionLoss):
     _arguments = ("features", "offset")
 
     def __init__(self, features: ArrayLike, offset: float = 0.0) -> None:
-        self._record(features, offset)
+        super().__init__(features, offset)
 
     def gradient(self, x: ArrayLike) -> Floats:
         """The gradient of f at x, as a new array of the shape of x; not finite where f is infinite."""

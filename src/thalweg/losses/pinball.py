@@ -67,7 +67,7 @@ class Pinball(PredictionLoss):
     default = 0.5
 
     def __init__(self, features: ArrayLike, label: float, tau: float = default) -> None:
-        self._record(features, label, tau=tau)
+        super().__init__(features, label, tau=tau)
 
     @classmethod
     def check_parameter(cls, owner: str, value: object) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,6 @@ from thalweg._core.saving import Kept
 from thalweg._core.state import Block
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_count, check_entries, check_flag, check_items, real_array, real_number, wrong
-from thalweg._kernels.jit import Call
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Native, moments
 from thalweg.estimators.aggregator import kernels
@@ -45,31 +45,19 @@ def _read_rule(owner: str, name: str, rule: object) -> str:
 
 
 class _Hand:
-    """Rounds by hand on one block: calls of the copies that were needed so far, and arrays that all of them use."""
+    """Rounds by hand on one block: calls of the copies that were needed so far, and arrays that all of them use.
 
-    __slots__ = ("_answers", "_arrays", "_bounds", "_takes", "_turns", "clock", "row", "shape")
+    `take` and `answer` give the calls of these kernels for copy k, bound to its arrays.
+    """
+
+    __slots__ = ("answer", "clock", "row", "shape", "take")
 
     def __init__(self, block: Block, turns: CopyHandles, experts: int, bounds: tuple[float, float]) -> None:
         self.row, *rest = (np.zeros(experts) for _ in range(4))
-        self._turns, self._bounds, self._arrays = turns, bounds, (*rest, block.state.clock)
-        self.clock, self.shape = block.state.clock.data, (experts,)
-        self._takes: dict[int, Call] = {}
-        self._answers: dict[int, Call] = {}
-
-    def take(self, k: int) -> Call:
-        """Return the call of `take` of copy k, bound to its arrays."""
-        found = self._takes.get(k)
-        if found is None:
-            found = kernels.take.ready(self._turns[k], k, *self._bounds, self.row, *self._arrays)
-            self._takes[k] = found
-        return found
-
-    def answer(self, k: int) -> Call:
-        """Return the call of `answer` of copy k, bound to its arrays."""
-        found = self._answers.get(k)
-        if found is None:
-            found = self._answers[k] = kernels.answer.ready(self._turns[k], k, 0.0, 0.0, self._arrays[-1])
-        return found
+        clock = block.state.clock
+        self.clock, self.shape = clock.data, (experts,)
+        self.take = cache(lambda k: kernels.take.ready(turns[k], k, *bounds, self.row, *rest, clock))
+        self.answer = cache(lambda k: kernels.answer.ready(turns[k], k, 0.0, 0.0, clock))
 
 
 class Aggregator(Kept, Recorded):
@@ -338,9 +326,7 @@ class Aggregator(Kept, Recorded):
         who = f"{type(self).__name__}.run"
         rows = self._read(who, experts, awake, time)
         came, X, A = rows
-        Y = read_answers(who, y, self.loss)
-        if len(Y) != len(X):
-            raise InputError(f"{who}: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
+        Y = read_answers(who, y, self.loss, len(X))
         if self.waiting:
             raise InputError(f"{who}: {self.waiting} forecasts still wait for their answer. Call update(y) first.")
         P, W = np.empty(len(Y)), np.empty_like(X)

@@ -190,7 +190,7 @@ def _blank(s: AggregatorState, c: AggregatorSettings, past: Past) -> Iterator[tu
     yield "counters", not (s.clock.any() or s.time.any())
 
 
-class CopyHandles:
+class CopyHandles(dict[int, Handle]):
     """The copies of one block as kernels take them; each is handed over when it is needed.
 
     Attributes
@@ -200,22 +200,19 @@ class CopyHandles:
     """
 
     def __init__(self, block: Block, sizes: Mapping[str, int]) -> None:
+        super().__init__()
         self._block, self._sizes = block, sizes
         tracked = any(its.tracked for its in block.settings.copies)
         self.pending = pending(one.tracker for one in block.state.copies if tracked)
-        self._found: dict[int, Handle] = {}
 
-    def __getitem__(self, k: int) -> Handle:
-        found = self._found.get(k)
-        if found is None:
-            s, c = self._block.state, self._block.settings
-            one, its = s.copies[k], c.copies[k]
-            weigher = _unused_weigher()
-            if its.tracked:
-                weigher = _weighing(self._sizes["K"]).weigher(one.tracker, its.tracker, self.pending, self._sizes)
-            turn = Turn(one._replace(tracker=None), its._replace(tracker=None), weigher, s.memories, c.memories)
-            found = self._found[k] = bind(turn)
-        return found
+    def __missing__(self, k: int) -> Handle:
+        s, c = self._block.state, self._block.settings
+        one, its, weigher = s.copies[k], c.copies[k], _unused_weigher()
+        if its.tracked:
+            weigher = _weighing(self._sizes["K"]).weigher(one.tracker, its.tracker, self.pending, self._sizes)
+        turn = Turn(one._replace(tracker=None), its._replace(tracker=None), weigher, s.memories, c.memories)
+        self[k] = bind(turn)
+        return self[k]
 
 
 @lru_cache(8)

@@ -94,9 +94,7 @@ def oracle(
     """
     loss = read_loss("oracle", loss)
     _, X, A = read_rows("oracle", experts, awake, None, loss=loss)
-    Y = read_answers("oracle", y, loss)
-    if len(X) != len(Y):
-        raise InputError(f"oracle: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
+    Y = read_answers("oracle", y, loss, len(X))
     X = A * X + (1 - A) * ((A * X).sum(axis=1) / A.sum(axis=1))[:, None]
     check_choice("oracle", "model", model, MODELS)
     if len(Y) == 0:

@@ -18,7 +18,7 @@ from thalweg.regret._axes import axes, describe, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw"]
+__all__ = ["DRAWN", "draw"]
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c564b", "#7f7f7f"
 REST = "#c8c8c8"  # the others, summed up

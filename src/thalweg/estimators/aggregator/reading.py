@@ -9,7 +9,7 @@ import numpy as np
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_choice, real_array, short_repr
 from thalweg.errors import InputError
-from thalweg.estimators._frames import FrameTable, column, table
+from thalweg.estimators._frames import FrameTable, column, first, table
 from thalweg.parts.covariance import LARGEST_FORECAST
 from thalweg.parts.forecast_losses import CLOSEST, CODES
 
@@ -74,10 +74,9 @@ def read_rows(
         if not ((given >= 0) & (given <= 1)).all():
             raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {given.min():g} to {given.max():g}.")
         A *= given
-    asleep = ~(A > 0).any(axis=1)
-    if asleep.any():
+    if (row := first(A.max(axis=1) <= 0)) is not None:
         raise InputError(
-            f"{who}: no expert is awake in row {int(np.argmax(asleep))}, counted from 0. Leave the round out, or add "
+            f"{who}: no expert is awake in row {row}, counted from 0. Leave the round out, or add "
             "an expert that always has a forecast, such as the last value."
         )
     X = np.where(A > 0, X, 0.0)
@@ -90,8 +89,8 @@ def read_rows(
     return Rows(came, X, A)
 
 
-def read_answers(who: str, y: object, loss: str) -> Floats:
-    """Return one number a round, for compiled code: contiguous, and not read-only."""
+def read_answers(who: str, y: object, loss: str, rounds: int | None = None) -> Floats:
+    """Return one number a round, for compiled code: contiguous, and not read-only. `rounds`: as many as forecasts."""
     Y = np.array(column(who, "y", y))
     if (np.abs(Y) > LARGEST_FORECAST).any():
         raise InputError(f"{who}: an answer is larger than {LARGEST_FORECAST:g}. Choose other units.")
@@ -99,6 +98,8 @@ def read_answers(who: str, y: object, loss: str) -> Floats:
         raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
     if loss == "log" and not ((Y == 0) | (Y == 1)).all():
         raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {short_repr(Y[(Y != 0) & (Y != 1)][0].item())}.")
+    if rounds is not None and len(Y) != rounds:
+        raise InputError(f"{who}: experts have {rounds} rows, y has {len(Y)}. Give an answer for each row.")
     return Y
 
 

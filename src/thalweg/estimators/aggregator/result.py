@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Combination", "costs"]
 
-PICTURES = "weights", "box", "cumulative", "average", "contributions", "oracle"
-
 
 @kernel
 def _costs(kind: int, tau: float, P: Floats, Y: Floats, out: Floats) -> None:
@@ -111,7 +109,7 @@ class Combination:
         """
         from thalweg.estimators.aggregator import pictures
 
-        check_choice("plot", "kind", kind, PICTURES)
+        check_choice("plot", "kind", kind, tuple(pictures.DRAWN))
         if not len(self.y):
             raise InputError("plot needs at least one round. Got none.")
         return pictures.draw(kind, replace(self, names=tuple(map(plain, self.names))), ax, most)

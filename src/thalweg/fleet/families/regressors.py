@@ -16,7 +16,6 @@ from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators.classifier import weights_of_classes
 from thalweg.fleet.chains import Chains, after
@@ -100,7 +99,7 @@ class Regressors(Family):
         layout = template._layout(len(columns))
         assert isinstance(layout, LinearLayout)
         facts = {"n_features_in_": len(columns), "feature_names_in_": np.array(columns, dtype=object), **self.facts()}
-        _fitted.learned(fitted, fitted, _models=(FreeModel(layout),), **facts)
+        fitted._learned(fitted, _models=(FreeModel(layout),), **facts)
         super().__init__(fitted)
         self.columns = columns
 
@@ -136,7 +135,7 @@ class Regressors(Family):
         why = super().same(learner)
         if why:
             return why
-        if not _fitted.is_fitted(learner):
+        if not learner._is_fitted():
             return "it has learned no row"
         if learner._fitted_with != learner._settings():
             return "its arguments were changed after it was fitted"

@@ -56,29 +56,26 @@ class BankSettings(NamedTuple):
 
     seasons: Ints  # (Q,)
     starts: Ints  # (Q,) where the values of a season begin: 8 m of `season`, 2 m of `phases`
-    plain: Floats  # (3, 4)
-    seasonal: Floats  # (4, 4)
+    rates: Floats  # (R, 4)
+    spaces: Ints  # (R,)
 
 
 def bank_plan(seasons: tuple[int, ...]) -> Plan:
     """Return the plan of the bank for these seasons."""
     Q, total = len(seasons), sum(seasons)
     starts = np.concatenate([[0], np.cumsum(seasons)])[:Q].astype(np.int64)
-    settings = BankSettings(np.array(seasons, dtype=np.int64), starts, np.array(PLAIN), np.array(SEASONAL))
+    rows = [(*rates, p) for group in (PLAIN, *[SEASONAL] * Q) for p in range(2) for rates in group]
+    numbers = np.array(rows, dtype=np.float64)
+    spaces = numbers[:, 4].astype(np.int64)
+    settings = BankSettings(np.array(seasons, dtype=np.int64), starts, numbers[:, :4].copy(), spaces)
     sizes = {"R": 2 * (PLAIN_ROWS + SEASONAL_ROWS * Q), "F": 2 * SEASONAL_ROWS * total, "G": 1 + Q, "E": 2 * total}
     return Plan(BankState, settings, sizes)
 
 
 @inner
-def _plain_row(p: int, j: int) -> int:
-    """The row of smoothing j without a season in space p."""
-    return p * PLAIN_ROWS + j
-
-
-@inner
-def _season_row(q: int, p: int, j: int) -> int:
-    """The row of smoothing j of season q in space p."""
-    return 2 * PLAIN_ROWS + (2 * q + p) * SEASONAL_ROWS + j
+def _row(q: int, p: int, j: int) -> int:
+    """The row of smoothing j of season q in space p; q = -1: without a season."""
+    return p * PLAIN_ROWS + j if q < 0 else 2 * PLAIN_ROWS + (2 * q + p) * SEASONAL_ROWS + j
 
 
 @inner
@@ -90,8 +87,8 @@ def _values(c: BankSettings, q: int, p: int, j: int) -> int:
 @inner
 def forecast_smoothed(s: BankState, c: BankSettings, q: int, p: int, j: int, t: int, out: Floats) -> None:
     """out[h - 1] <- (1), of season q, or without one where q = -1."""
-    r = _plain_row(p, j) if q < 0 else _season_row(q, p, j)
-    phi = c.plain[j, 2] if q < 0 else c.seasonal[j, 2]
+    r = _row(q, p, j)
+    phi = c.rates[r, 2]
     level, slope, power = s.level[r], s.slope[r], 1.0
     if q < 0:
         for h in range(out.shape[0]):
@@ -111,16 +108,9 @@ def forecast_smoothed(s: BankState, c: BankSettings, q: int, p: int, j: int, t: 
 @inner
 def coast(s: BankState, c: BankSettings) -> None:
     """A missing value: (2) with e = 0."""
-    for p in range(2):
-        for j in range(PLAIN_ROWS):
-            r = _plain_row(p, j)
-            s.slope[r] *= c.plain[j, 2]
-            s.level[r] += s.slope[r]
-        for q in range(c.seasons.shape[0]):
-            for j in range(SEASONAL_ROWS):
-                r = _season_row(q, p, j)
-                s.slope[r] *= c.seasonal[j, 2]
-                s.level[r] += s.slope[r]
+    for r in range(s.level.shape[0]):
+        s.slope[r] *= c.rates[r, 2]
+        s.level[r] += s.slope[r]
 
 
 @inner
@@ -132,15 +122,15 @@ def _rate(alpha: float, gap: int) -> float:
 def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, gap: int) -> None:
     """(2) for all rows of space p; `seen` values came before."""
     for j in range(PLAIN_ROWS):
-        r = _plain_row(p, j)
+        r = _row(-1, p, j)
         if s.started[0] == 0:
             s.level[r] = z
             continue
-        b = c.plain[j, 2] * s.slope[r]
+        b = c.rates[r, 2] * s.slope[r]
         e = z - (s.level[r] + b)
-        a = max(_rate(c.plain[j, 0], gap), 1.0 / (seen + 2.0))
+        a = max(_rate(c.rates[r, 0], gap), 1.0 / (seen + 2.0))
         s.level[r] += b + a * e
-        s.slope[r] = b + a * c.plain[j, 1] * e
+        s.slope[r] = b + a * c.rates[r, 1] * e
         if j == BASE:
             s.recent[0, p, 1] = s.recent[0, p, 0]
             s.recent[0, p, 0] = e
@@ -150,13 +140,13 @@ def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, g
         m = c.seasons[q]
         phase = t % m
         for j in range(SEASONAL_ROWS):
-            r, at = _season_row(q, p, j), _values(c, q, p, j) + phase
-            b = c.seasonal[j, 2] * s.slope[r]
+            r, at = _row(q, p, j), _values(c, q, p, j) + phase
+            b = c.rates[r, 2] * s.slope[r]
             e = z - (s.level[r] + b + s.season[at])
-            a = _rate(c.seasonal[j, 0], gap)
+            a = _rate(c.rates[r, 0], gap)
             s.level[r] += b + a * e
-            s.slope[r] = b + a * c.seasonal[j, 1] * e
-            s.season[at] += c.seasonal[j, 3] * (1.0 - a) * e
+            s.slope[r] = b + a * c.rates[r, 1] * e
+            s.season[at] += c.rates[r, 3] * (1.0 - a) * e
             if j == BASE:
                 s.recent[q + 1, p, 1] = s.recent[q + 1, p, 0]
                 s.recent[q + 1, p, 0] = e
@@ -176,7 +166,7 @@ def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L:
         two /= m
         slope = (two - one) / m
         for j in range(SEASONAL_ROWS):
-            r, first = _season_row(q, p, j), _values(c, q, p, j)
+            r, first = _row(q, p, j), _values(c, q, p, j)
             for i in range(m):
                 trend = slope * (i - 0.5 * (m - 1))
                 before, lately = line[p, L - 2 * m + i] - one - trend, line[p, L - m + i] - two - trend
@@ -185,17 +175,12 @@ def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L:
                     apart = before if abs(before) <= abs(lately) else lately
                 s.season[first + (t + i) % m] = apart
             s.level[r] = two + 0.5 * slope * (m - 1)
-            s.slope[r] = slope if c.seasonal[j, 1] > 0.0 else 0.0
+            s.slope[r] = slope if c.rates[r, 1] > 0.0 else 0.0
     s.started[q + 1] = 1
 
 
 @inner
 def shift_levels(s: BankState, c: BankSettings, shift: float, shift_log: float) -> None:
     """The level of the series has changed."""
-    for j in range(PLAIN_ROWS):
-        s.level[_plain_row(0, j)] += shift
-        s.level[_plain_row(1, j)] += shift_log
-    for q in range(c.seasons.shape[0]):
-        for j in range(SEASONAL_ROWS):
-            s.level[_season_row(q, 0, j)] += shift
-            s.level[_season_row(q, 1, j)] += shift_log
+    for r in range(s.level.shape[0]):
+        s.level[r] += shift if c.spaces[r] == 0 else shift_log
