@@ -21,6 +21,7 @@ from thalweg.extend import (
     implement,
     inside,
     kernel,
+    magnitude,
     move,
     of_kernels,
     onto_ball,
@@ -136,6 +137,34 @@ def test_what_a_state_lacks_is_named():
         learner.restore(saved)
 
 
+class Uncalled(NamedTuple):
+    x: Floats = field("d", magnitude)
+    clock: Ints = counter_field()
+
+
+class Unknown(NamedTuple):
+    x: Floats = field("d", inside("set"))
+    clock: Ints = counter_field()
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (Uncalled, r"the rule of 'x' in Uncalled must return True or False\. Got <function .* not inside"),
+        (
+            Unknown,
+            r"the rule of 'x' in Unknown needs 'set', which is no field and no fact\. The plan's facts: domain\.",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_say_is_named(declared, message, tmp_path):
+    learner = Begins(BALL, declared=declared)
+    with pytest.raises(TypeError, match=message):
+        learner.restore(learner.state())
+    with pytest.raises(TypeError, match=message):
+        learner.save(tmp_path / "it.npz")
+
+
 def test_a_shape_is_a_tuple():
     class Wrong(tw.domains.Domain):
         def __init__(self):
@@ -171,9 +200,9 @@ def test_a_round_that_returns_the_decision_is_refused():
 
 
 class Begins(tw.Learner):
-    def __init__(self, domain, first=None):
+    def __init__(self, domain, first=None, declared=Whole):
         self.first = first
-        super().__init__(InPython(domain, Whole, lambda s, g, loss: None, begin=self._begin if first else None))
+        super().__init__(InPython(domain, declared, lambda s, g, loss: None, begin=self._begin if first else None))
 
     def _begin(self, s):
         s.x[:] = self.first

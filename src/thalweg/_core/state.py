@@ -374,6 +374,19 @@ def _settings(plan: Plan) -> Any:
     return kind._make(made)  # type: ignore[attr-defined]
 
 
+def _obeys(plan: Plan, name: str, rule: Rule, seen: Seen) -> bool:
+    """Whether a field obeys a rule; a TypeError where the rule cannot say."""
+    where, facts = f"the rule of {name!r} in {plan.state.__name__}", ", ".join(plan.facts) or "none"
+    try:
+        fine: object = rule(seen)
+    except (KeyError, AttributeError) as error:
+        what = error.args[0] if isinstance(error, KeyError) else getattr(error, "name", error)
+        raise TypeError(f"{where} needs {what!r}, which is no field and no fact. The plan's facts: {facts}.") from error
+    if not isinstance(fine, bool | np.bool_):
+        raise TypeError(f"{where} must return True or False. Got {fine!r}: write inside('domain'), not inside.")
+    return bool(fine)
+
+
 def _look(plan: Plan, s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     """Yield (name, holds) for every rule and relation of a state."""
     pasts = plan.pasts(s, c, past)
@@ -387,5 +400,5 @@ def _look(plan: Plan, s: object, c: object, past: Past) -> Iterator[tuple[str, b
             yield from _look(plan.parts[name], value, theirs, pasts.get(name, past))
         else:
             seen = Seen(value, said.shape, s, pasts.get(name, past), plan.facts)
-            yield from ((said.called, rule(seen)) for rule in said.rules)
+            yield from ((said.called, _obeys(plan, name, rule, seen)) for rule in said.rules)
     yield from plan.holds(s, c, past)
