@@ -72,7 +72,8 @@ def one_by_one(problem):
 
 def inner(learner):
     """The learner inside the reduction, or the learner itself."""
-    return getattr(learner, "inner", learner)
+    found = getattr(learner, "inner", learner)
+    return found if isinstance(found, tw.Learner) else learner
 
 
 def on_flat(domain, rounds):

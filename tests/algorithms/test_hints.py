@@ -92,7 +92,7 @@ def test_hedge_under_rates_of_its_own_ranges():
 
 def most(learner, P, first, E, Q):
     """(T1) and (T2), every constant as in the text."""
-    etas, G, R = learner.inner.step_sizes, learner.gradient_bound, learner.inner.domain.radius
+    etas, G, R = learner.inner.steps, learner.gradient_bound, learner.inner.domain.radius
     rho, C = twins.spread(etas, R, G, learner.smoothness)
     log, a = math.log(2 * len(etas)), min(2.5 * R**2 + R * P, first**2 / 2 + 2 * R * P)
     hinted = [a / eta + (math.sqrt(eta * E / 2) + rho * math.sqrt(2 * log / eta)) ** 2 for eta in etas]
@@ -236,8 +236,8 @@ def test_the_certificate_is_the_theorem():
     assert {"best fixed"} < {row.against for row in certificate.rows}
     allowed = most(learner, 3.0, 1.0, 5.0, 70.0)
     R, G, C = X.radius, learner.gradient_bound, learner.inner.spread
-    a = bounds.descent(learner.inner.step_sizes, R, 3.0, 1.0)
-    assert bounds.optimistic(a, learner.inner.step_sizes, R, G, C, 5.0, 70.0) == pytest.approx(min(allowed[:2]))
+    a = bounds.descent(learner.inner.steps, R, 3.0, 1.0)
+    assert bounds.optimistic(a, learner.inner.steps, R, G, C, 5.0, 70.0) == pytest.approx(min(allowed[:2]))
 
 
 @pytest.mark.parametrize("wrong", [0, 30])
@@ -274,12 +274,12 @@ def check_variation(k):
     for v in b:
         xs.append(learner.decision)
         gs.append(A @ (xs[-1] - v))
-        h = surrogate_gradient(gs[-1], learner.inner.decision, xs[-1], tol=1e-12)
+        h = surrogate_gradient(gs[-1], learner._memory.state.inner.y, xs[-1], tol=1e-12)
         S += float(h @ h)
         learner.update(gs[-1])
     xs, gs = np.array(xs), np.array(gs)
     V = float((((b[1:] - b[:-1]) @ A) ** 2).sum())
-    etas, R = learner.inner.step_sizes, X.radius
+    etas, R = learner.inner.steps, X.radius
     rho, C = twins.spread(etas, R, G, L)
     log, share = math.log(2 * len(etas)), 0.0
     assert etas[-1] <= 1 / (8 * L)
