@@ -23,7 +23,6 @@ f_{t-1}||^2, and the 4 in B by 10. The proof is in docs/feedback-proofs.md.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,16 +52,12 @@ class Guessed(Theorem):
     name = "(T1), (T2)"
     whole = True
 
-    def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
-        super().__init__(learner, paid, squares)
-        self.error: float = learner.hint_error
-
     def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
         inner, Q = self.inner, float(self.squares[start:stop].sum())
         first = float(np.linalg.norm(inner.origin - u[0]))
         distances = bounds.descent(inner.steps, self.R, path_length(u), first)
-        return bounds.optimistic(distances, inner.steps, self.R, self.G, inner.spread, self.error, Q)
+        return bounds.optimistic(distances, inner.steps, self.R, self.G, inner.spread, self.learner.hint_error, Q)
 
 
 def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:

@@ -10,7 +10,6 @@ is in `thalweg.control.policy`.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -166,8 +165,8 @@ class LearnedController(Controller):
             s.scales[BOUND:] = G, price
 
     def _moved(self, memory: Memory) -> None:
-        """Forget calls that were bound to other arrays, and seat the learner that the scales ask for."""
-        vars(self).pop("_calls", None)
+        """Bind calls to the arrays, and seat the learner that the scales ask for."""
+        self._calls = self._bind(memory.state.past)
         self._seat(memory)
 
     def _seat(self, memory: Memory) -> None:
@@ -239,9 +238,8 @@ class LearnedController(Controller):
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
 
-    @cached_property
-    def _calls(self) -> _PolicyCalls:
-        (H, n, d), past, zeros = self.policy.shape, self._memory.state.past, np.zeros
+    def _bind(self, past: Floats) -> _PolicyCalls:
+        (H, n, d), zeros = self.policy.shape, np.zeros
         M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
         q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
         read, gain = M.view(), self.gain.view()
@@ -296,7 +294,7 @@ class LearnedController(Controller):
         given = super()._arguments() | exact
         return {name: value for name, value in given.items() if name not in ("Q", "R")}  # they are in the gain
 
-    def _restarted(self, rounds: int) -> dict[str, Any]:
+    def _restarted(self, rounds: int) -> dict[str, object]:
         restarted = super()._restarted(rounds)
         if self.learner is not None:  # the measured scales are known
             scales = self.gradient_bound, self.switching_cost

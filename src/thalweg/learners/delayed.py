@@ -17,7 +17,6 @@ most G D.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ from thalweg._kernels.jit import Call, inner, kernel
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
-from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
+from thalweg.learners.base import Learner, Queries, bounded, check_made, read_decision, watch_horizon
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.learners.limits import limits_of
 from thalweg.problems.linear_model import LinearModel
@@ -231,11 +230,7 @@ class Delayed(DelayedFeedback):
         """Return one more learner, checked to be built `like` the first, if there is one."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
-        missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
-        if missing or isinstance(made, type):
-            lacks = f", and it lacks {', '.join(missing)}" if missing else ""
-            raise InputError(f"{name} cannot use {short_repr(made)}: make_learner must return a learner{lacks}.")
-        check_takes_losses(name, made)
+        check_made(name, "make_learner", made)
         kind = type(made).__name__
         if getattr(made, "takes_late", False):
             raise InputError(f"{name} cannot use {kind}, which takes delayed feedback itself.")
@@ -483,12 +478,6 @@ class Delayed(DelayedFeedback):
 def _roll_back(before: list[tuple[Memory, Snapshot]]) -> None:
     for memory, kept in before:
         memory.roll_back(kept)
-
-
-def _has(made: object, name: str) -> bool:
-    """Whether an object has an attribute; a decision is not made for that."""
-    missing = object()
-    return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
 
 
 def _alike(one: object, other: object) -> bool:

@@ -27,8 +27,9 @@ class PythonSettings(NamedTuple):
     machine: InPython
 
 
-def _decision(s: object, c: PythonSettings) -> Floats:
-    return c.machine.view(s)
+def _decision(s: Any, c: PythonSettings) -> Floats:
+    found: Floats = s.x
+    return found
 
 
 def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
@@ -92,11 +93,6 @@ class InPython(Machine[Any, PythonSettings]):
         implement(learn, state)(_learn)
         implement(propose, state)(_propose)
 
-    @property
-    def whole(self) -> bool:
-        """See `Machine.whole`."""
-        return True
-
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         begin = self._begin
@@ -108,11 +104,6 @@ class InPython(Machine[Any, PythonSettings]):
             holds=self.holds,
             begin=lambda s, c: None if begin is None else begin(s),
         )
-
-    def view(self, s: Any) -> Floats:
-        """See `Machine.view`."""
-        found: Floats = s.x
-        return found
 
     def decide(self, memory: Memory) -> None:
         """See `Machine.decide`."""

@@ -36,7 +36,7 @@ from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
 from thalweg.metas.hedge import Hedge, HedgeSettings, HedgeState
 
-__all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
+__all__ = ["Hinted", "HintedSettings", "HintedState"]
 
 
 class HintedState(NamedTuple):
