@@ -478,18 +478,18 @@ def slope(points, drifting, horizons, seeds):
     return float(np.polyfit(np.log(horizons), np.log(mean), 1)[0])
 
 
+@pytest.mark.parametrize(
+    ("horizons", "seeds", "close"),
+    [
+        ((100, 1000, 5000), (8, 2, 1), 0.1),
+        pytest.param((1000, 10_000, 100_000, 10**6), (8, 4, 2, 1), 0.05, marks=pytest.mark.slow),
+    ],
+    ids=["short", "long"],
+)
 @pytest.mark.parametrize("drifting", [False, True], ids=["still", "drifting"])
 @pytest.mark.parametrize(("points", "rate"), [(1, 0.75), (2, 0.5)])
-def test_the_order_of_regret(points, rate, drifting):
-    """On two orders of magnitude; logarithms of T in the pool make it a little steeper where T is small."""
-    assert slope(points, drifting, (100, 1000, 5000), (8, 2, 1)) == pytest.approx(rate, abs=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("drifting", [False, True], ids=["still", "drifting"])
-@pytest.mark.parametrize(("points", "rate"), [(1, 0.75), (2, 0.5)])
-def test_the_order_of_regret_on_long_runs(points, rate, drifting):
-    assert slope(points, drifting, (1000, 10_000, 100_000, 10**6), (8, 4, 2, 1)) == pytest.approx(rate, abs=0.05)
+def test_the_order_of_regret(points, rate, drifting, horizons, seeds, close):
+    assert slope(points, drifting, horizons, seeds) == pytest.approx(rate, abs=close)
 
 
 # ------------------------------------------------------------------------------------------------- queries and refusals
