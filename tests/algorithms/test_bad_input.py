@@ -7,7 +7,7 @@ import pytest
 
 import thalweg as tw
 from tests.samples import refused, same
-from tests.worlds import LEARNERS, ball, ellipsoid
+from tests.worlds import LEARNERS, ellipsoid
 from thalweg.errors import ClippingWarning, InputError, ProjectionError, StateError
 
 X = ellipsoid()
@@ -246,11 +246,6 @@ def test_a_users_own_learner_inside_the_reduction():
     m.inner.fussy = True
     with refused(m, "not today"):
         m.update(GOOD)
-
-
-def test_learners_start_at_the_centre():
-    assert np.array_equal(tw.OGD(ball(), step_size=0.1).decision, ball().center)
-    assert np.array_equal(tw.EfficientDynamic(ball(), 10, 1.0).decision, ball().center)
 
 
 @pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
