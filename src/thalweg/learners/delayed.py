@@ -18,15 +18,16 @@ most G D.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.interrupts import interrupts
-from thalweg._core.memory import Memory, Snapshot
+from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, feasible
-from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
+from thalweg._core.saving import check_kind
 from thalweg._core.state import Past, Plan, field, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import ask, short_repr, wrong
@@ -115,6 +116,10 @@ def _first_free(s: DelayedState, c: DelayedSettings, t: int) -> int:
         if c.waits[k] == 0:
             return k
     return NO_COPY
+
+
+class _Refused(Exception):
+    """A copy refused a round of a run: the run is undone."""
 
 
 class Turns(Waiting):
@@ -403,18 +408,15 @@ class Delayed(DelayedFeedback):
         """As `Learner._play`: where the copies take turns each plays its part of the rounds."""
         size = FIRST_STRETCH * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
-            before = [(learner._memory, learner._memory.snapshot()) for learner in (*self._copies, self)]
             stop = min(last, first + size)
-            try:
+            refused = first
+            with suppress(_Refused), self._memory.all_or_nothing():
                 refused = self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)
-            except BaseException:
-                with interrupts():
-                    _roll_back(before)
-                raise
+                if refused < stop:
+                    raise _Refused
+            if refused == first:
+                break
             if refused < stop:
-                _roll_back(before)
-                if refused == first:
-                    return first
                 last = refused  # those before it are played again
             else:
                 first, size = stop, 2 * size
@@ -454,30 +456,10 @@ class Delayed(DelayedFeedback):
 
     def restore(self, saved: Mapping[str, object]) -> None:
         """As `Learner.restore`."""
-        memory, saved = self._memory, plain(saved)
-        check_kind(self, saved)
-        block, sizes = read(self, memory.layout, saved, self._square_bound)
-        check_names(self, saved, block.arrays, [f"copy{k}." for k in range(int(block.state.copies[0]))])
-        copies: list[Any] = []
-        for k in range(int(block.state.copies[0])):
-            copies.append(self._new_copy(self._copies[0]))
-            copies[k].restore(inside(saved, f"copy{k}."))
-        if isinstance(copies[0], Learner) and sum(copy.rounds for copy in copies) != block.state.clock[GRADIENTS]:
-            raise unfit(self, "its copies have not learned from the feedback that is counted")
-        present, before = self._copies, memory.snapshot()
-        try:
-            self._copies = copies
-            memory.adopt(block, sizes)
-        except BaseException:
-            with interrupts():
-                self._copies = present
-                memory.roll_back(before)
-            raise
-
-
-def _roll_back(before: list[tuple[Memory, Snapshot]]) -> None:
-    for memory, kept in before:
-        memory.roll_back(kept)
+        with self._memory.all_or_nothing():
+            super().restore(saved)
+            if self._ours and sum(copy.rounds for copy in self._copies) != self._memory.state.clock[GRADIENTS]:
+                raise self._unfit("its copies have not learned from the feedback that is counted")
 
 
 def _alike(one: object, other: object) -> bool:
