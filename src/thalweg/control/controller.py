@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.interrupts import interrupts
 from thalweg._core.memory import Fixed, Memory
 from thalweg._core.recorded import parameters
 from thalweg._core.rules import CLOSE, counter_field
@@ -110,15 +109,10 @@ class Controller(Extendable, ABC):
     def act(self, state: ArrayLike) -> Floats:
         """Return the input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
-        u, memory = self._decide(x), self._memory
-        s, before = memory.state, memory.snapshot()
-        try:
+        u, s = self._decide(x), self._memory.state
+        with self._memory.all_or_nothing():  # Ctrl-C
             s.x[:], s.u[:] = x, u
             s.clock[ACTED] = 1
-        except BaseException:  # Ctrl-C
-            with interrupts():  # a second one waits
-                memory.roll_back(before)
-            raise
         return u
 
     def observe(self, cost: Cost, next_state: ArrayLike) -> None:

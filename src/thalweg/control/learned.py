@@ -233,7 +233,8 @@ class LearnedController(Controller):
             raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
         if learner is not None:
             learner.update(calls.G)  # (3)
-        if learner is None or (self._rescales and length > self._memory.state.scales[BOUND]):
+        rescales = self.on_violation == "rescale" and self.constants.gradient_bound is None
+        if learner is None or (rescales and length > self._memory.state.scales[BOUND]):
             self._measure(length, calls.r)
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
@@ -251,10 +252,6 @@ class LearnedController(Controller):
             kernels.gradient.ready(past, plant, c_x, c_u, q, r, G),
             M, x, u, y, v, c_x, c_u, r, G,
         )  # fmt: skip
-
-    @property
-    def _rescales(self) -> bool:
-        return self.on_violation == "rescale" and self.constants.gradient_bound is None
 
     def _measure(self, length: float, r: Floats) -> None:
         """Play a round of measuring the scales of the loss; the last one starts the learner, later ones restart it."""

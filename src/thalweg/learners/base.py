@@ -209,6 +209,11 @@ class Extendable(Kept, Recorded):
         """Return the arguments that change for one that is to play further rounds from here."""
         return {"horizon": rounds}
 
+    def reset(self) -> None:
+        """Return to the first round. A seed stays."""
+        super().reset()
+        self._warned_of_horizon = False
+
 
 class Learner(Extendable):
     """An online learner on a convex set.

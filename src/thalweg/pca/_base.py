@@ -320,11 +320,6 @@ class PCALearner(Extendable, ABC):
         fresh.reset()
         return fresh
 
-    def reset(self) -> None:
-        """Return to the first round. The seed stays."""
-        super().reset()
-        self._warned_of_horizon = False
-
     def _restarted(self, rounds: int) -> dict[str, object]:
         seed = np.random.default_rng([self._seed, self.rounds]).integers(2**63)
         return super()._restarted(rounds) | {"rng": int(seed)}
