@@ -31,7 +31,7 @@ from thalweg._core.saving import check_kind
 from thalweg._core.state import Past, Plan, field, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import ask, short_repr, wrong
-from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
+from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import Call, inner, kernel
 from thalweg.domains._base import Domain
@@ -350,23 +350,16 @@ class Delayed(DelayedFeedback):
                 return
         super().advance()
 
-    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
-        """Do nothing: in `_commit` the copy learns once all else is done."""
-
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
         """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
-        state, row = self._memory.state, s % self._rows
-        copy, count = self._copies[self._holders[row]], len(self._copies)
+        state, copy, count = self._memory.state, self._copies[self._holders[s % self._rows]], len(self._copies)
         ours = self._ours  # rounds of our learners are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
         changing = state.clock, state.due, state.holders, state.copies
         before, shown = [array.copy() for array in changing], self._shown
         try:
             if due is not None:
-                state.due[row] = due
-                state.clock[GRADIENTS] += 1
-                state.clock[CLIPPED] += clipped
-                state.clock[VALUES] += self.uses_loss and loss is not None
+                self._answer(s, due, loss, clipped)
             if end:
                 self._shown = None
                 self._open(self.rounds + 1)
