@@ -6,7 +6,7 @@ Learners, estimators, PCA learners and controllers *have* one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from thalweg._core.interrupts import interrupts
@@ -224,11 +224,9 @@ class Memory:
         block.memory[:] = words
         self.adopt(block, sizes)
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
+    def all_or_nothing(self) -> AbstractContextManager[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are restored."""
-        with together((self,)):
-            yield
+        return together((self,))
 
     def _remember(self) -> Remembered:
         """Return a snapshot, and the guests with theirs: their memory where that is all they have."""

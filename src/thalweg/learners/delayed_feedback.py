@@ -28,11 +28,9 @@ from thalweg._core.validate import check_count, check_entries, real_number, shor
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
 from thalweg.learners.machine import AnyMachine
 from thalweg.losses._base import Loss
-from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["DelayedFeedback", "Waiting", "read_delays"]
 
@@ -57,7 +55,6 @@ class Waiting(AnyMachine):
     """
 
     in_python = lazy = True
-    looped = False
 
     def __init__(self, domain: Domain, delay: int) -> None:
         self.domain, self.rows = domain, delay + 1
@@ -272,7 +269,3 @@ class DelayedFeedback(Learner):
         state.clock[GRADIENTS] += 1
         state.clock[CLIPPED] += clipped
         state.clock[VALUES] += self.uses_loss and loss is not None
-
-    def _rounds(self, problem: LinearModel, losses: Floats, decisions: Floats) -> loop.Rounds | None:
-        """As `Machine._rounds`; one that returns any defines `_play`, too."""
-        return None

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, inside
 from thalweg._core.state import Plan, declared, field
 from thalweg._core.types import Floats, Ints
@@ -104,6 +103,3 @@ class InPython(Machine[Any, PythonSettings]):
             holds=self.holds,
             begin=lambda s, c: None if begin is None else begin(s),
         )
-
-    def decide(self, memory: Memory) -> None:
-        """See `Machine.decide`."""
