@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Fixed, Memory
-from thalweg._core.recorded import parameters
+from thalweg._core.recorded import Recorded, parameters
 from thalweg._core.rules import CLOSE, counter_field
+from thalweg._core.saving import Kept
 from thalweg._core.state import Past, Plan, field
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY, check_positive, real_array, short_repr
@@ -33,7 +34,7 @@ class ControllerState(NamedTuple):
     clock: Ints = counter_field(2)
 
 
-class Controller(Extendable, ABC):
+class Controller(Extendable, Kept, Recorded, ABC):
     """A controller of a known linear system, one round at a time.
 
     Parameters

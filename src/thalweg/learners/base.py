@@ -164,8 +164,8 @@ class Shown(Generic[T]):
         raise AttributeError("this attribute is computed from the state and cannot be set")
 
 
-class Extendable(Kept, Recorded):
-    """A learner or controller that plays up to a horizon, if it has one."""
+class Extendable:
+    """A learner or controller that plays up to a horizon, if it has one; its other bases are `Kept` and `Recorded`."""
 
     anytime = False  # the guarantee needs no horizon; if one is given, it only sets the capacity
     lasts = False  # the state stays valid when the horizon gets longer; not inherited
@@ -191,31 +191,28 @@ class Extendable(Kept, Recorded):
         >>> learner.extended(1000)
         Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
         """
+        mine: Any = self
         name, present = type(self).__name__, getattr(self, "horizon", None)
         if present is None:
             raise InputError(f"{name} was built without a horizon: it can go on as it is.")
-        T, least = check_count(name, "horizon", horizon), max(present, self.rounds + 1)
+        T, least = check_count(name, "horizon", horizon), max(present, mine.rounds + 1)
         if least > T and present != T:
             raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
         lasts = "lasts" in vars(type(self)) and self.lasts
         if not (lasts or self.anytime or present == T):
-            restarted: Self = build(type(self), self._arguments() | self._restarted(T - self.rounds))
+            restarted: Self = build(type(self), mine._arguments() | self._restarted(T - mine.rounds))
             return restarted
-        longer: Self = build(type(self), self._arguments() | {"horizon": T})
-        longer.restore(self.state() | {f"settings.{key}": value for key, value in longer._settings().items()})
-        return longer
+        longer: Any = build(type(self), mine._arguments() | {"horizon": T})
+        longer.restore(mine.state() | {f"settings.{key}": value for key, value in longer._settings().items()})
+        same: Self = longer
+        return same
 
     def _restarted(self, rounds: int) -> dict[str, object]:
         """Return the arguments that change for one that is to play further rounds from here."""
         return {"horizon": rounds}
 
-    def reset(self) -> None:
-        """Return to the first round. A seed stays."""
-        super().reset()
-        self._warned_of_horizon = False
 
-
-class Learner(Extendable):
+class Learner(Extendable, Kept, Recorded):
     """An online learner on a convex set.
 
     Parameters

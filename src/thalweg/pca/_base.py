@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Layout, Memory
-from thalweg._core.recorded import build
+from thalweg._core.recorded import Recorded, build
 from thalweg._core.rules import CLOSE
+from thalweg._core.saving import Kept
 from thalweg._core.state import Past, Seen, field
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
@@ -68,7 +69,7 @@ def seed_field() -> Any:
     return field("1", _not_negative, called="seed")
 
 
-class PCALearner(Extendable, ABC):
+class PCALearner(Extendable, Kept, Recorded, ABC):
     """A learner that follows a k-dimensional subspace of R^d.
 
     Parameters
@@ -270,14 +271,15 @@ class PCALearner(Extendable, ABC):
             clock[GRADIENTS] += 1
             clock[FRESH] = 0
 
-    def _refresh_spectrum(self, spectrum: Callable[[], None]) -> None:
-        """Bring the stored spectrum up to the present round, if it is not: `spectrum` takes an eigendecomposition."""
-        clock = self._memory.state.clock
-        if not clock[FRESH]:
+    def _refreshed(self, spectrum: Callable[[Any], None]) -> Any:
+        """Return the state, its spectrum that of the present round: `spectrum` takes an eigendecomposition of it."""
+        s = self._memory.state
+        if not s.clock[FRESH]:
             with self._memory.all_or_nothing():
-                spectrum()
-                clock[PROJECTIONS] += 1
-                clock[FRESH] = 1
+                spectrum(s)
+                s.clock[PROJECTIONS] += 1
+                s.clock[FRESH] = 1
+        return s
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Play one round for each row of X (n, d), in order; all of them or, if one is refused or interrupted, none."""
@@ -319,6 +321,11 @@ class PCALearner(Extendable, ABC):
         fresh._given, fresh.rng, fresh._seed = self._given, self.rng, self._seed
         fresh.reset()
         return fresh
+
+    def reset(self) -> None:
+        """Return to the first round. The seed stays."""
+        super().reset()
+        self._warned_of_horizon = False
 
     def _restarted(self, rounds: int) -> dict[str, object]:
         seed = np.random.default_rng([self._seed, self.rounds]).integers(2**63)

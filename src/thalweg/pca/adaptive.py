@@ -125,12 +125,10 @@ class AdaptivePCA(CoverPCA):
             yield "eigenvectors", orthonormal(s.basis) and close(assemble(s.spectrum, s.basis), s.P)
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._diagonalise_mixture)
-        s = self._memory.state
+        s: MatrixState = self._refreshed(self._diagonalise_mixture)
         return s.spectrum, s.basis
 
-    def _diagonalise_mixture(self) -> None:
-        s = self._memory.state
+    def _diagonalise_mixture(self, s: MatrixState) -> None:
         values, s.basis[...] = self._diagonalise(s.P.copy())
         cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
 

@@ -92,12 +92,10 @@ class DescentPCA(PCALearner):
         yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._project)
-        s = self._memory.state
+        s: DescentPCAState = self._refreshed(self._project)
         return s.spectrum, s.A
 
-    def _project(self) -> None:
-        s = self._memory.state
+    def _project(self, s: DescentPCAState) -> None:
         values, s.A[...] = self._diagonalise(s.A.copy())
         cap(values, self.rank, s.spectrum)
 

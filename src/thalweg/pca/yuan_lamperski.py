@@ -102,12 +102,10 @@ class YuanLamperskiPCA(PCALearner):
             yield "decision", symmetric(s.A, math.sqrt(self.dim) * (self.rate - math.log(least)))
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._project)
-        s = self._memory.state
+        s: WeightedState = self._refreshed(self._project)
         return np.clip(1 - (self.dim - self.rank) * s.weights, 0.0, 1.0), s.A
 
-    def _project(self) -> None:
-        s = self._memory.state
+    def _project(self, s: WeightedState) -> None:
         logs, V = self._diagonalise(s.A.copy())
         s.A[...] = V[::-1]  # W's largest weights first: the complement
         v = np.exp(logs[::-1] - logs[-1])
