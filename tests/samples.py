@@ -5,6 +5,7 @@
 Tests that follow from declarations run on all of them. A class with a card is here by itself; anything else is a line.
 """
 
+import contextlib
 import copy
 import functools
 import importlib
@@ -23,6 +24,7 @@ import thalweg as tw
 from tests.machines.cases import COMBINATIONS
 from tests.worlds import LEARNERS, G, T, clip, ellipsoid, slow_box
 from thalweg._core.memory import Memory
+from thalweg.errors import InputError
 from thalweg.extend import Floats, InPython, Ints, counter_field, field, inside
 from thalweg.testing._learner import _same, _stream
 
@@ -422,6 +424,15 @@ def same(a, b):
         else _same(a[key], b[key])
         for key in a
     )
+
+
+@contextlib.contextmanager
+def refused(made, match=None, error=InputError):
+    """What is called inside raises an error, and the state stays as it is."""
+    before = made.state()
+    with pytest.raises(error, match=match):
+        yield
+    assert same(made.state(), before)
 
 
 def continue_all(folder):

@@ -105,10 +105,18 @@ def _look(name, made, folder):
 
 def _run(name, made, folder):
     """A compiled run, or rounds by hand; a first Ctrl-C ends it after a round."""
-    if isinstance(made, tw.Learner) and len(made.domain.shape) == 1 and not made.values_only:
-        a = np.random.default_rng(0).standard_normal((12, made.domain.dim))
-        a *= 0.1 / np.linalg.norm(a, axis=1, keepdims=True)
-        tw.play(made, tw.problems.LinearRegression(a, 0.1 * a[:, 0]))
+    if _runs(made):
+        tw.play(made, _problem(made))
+
+
+def _runs(made):
+    return isinstance(made, tw.Learner) and len(made.domain.shape) == 1 and not made.values_only
+
+
+def _problem(made):
+    a = np.random.default_rng(0).standard_normal((12, made.domain.dim))
+    a *= 0.1 / np.linalg.norm(a, axis=1, keepdims=True)
+    return tw.problems.LinearRegression(a, 0.1 * a[:, 0])
 
 
 def _batch(name, made, folder):
@@ -235,27 +243,20 @@ def stages(name, call, folder):
         return count, found
     for rounds in range(1, 13):
         one = at(name, _before(name))
-        a = np.random.default_rng(0).standard_normal((12, getattr(one, "domain", one).dim))
-        a *= 0.1 / np.linalg.norm(a, axis=1, keepdims=True)
-        tw.play(one, tw.problems.LinearRegression(a, 0.1 * a[:, 0]), rounds=rounds)
+        tw.play(one, _problem(one), rounds=rounds)
         found.append(one.state())
     return count, found
 
 
 def campaign(name, call, folder, share=1.0, seed=0):
     """Interrupt a call at a share of its lines; how often, and what went wrong."""
-    count, after = stages(name, CALLS[call], folder) if call != "run" or _runs(name) else (0, [])
+    count, after = stages(name, CALLS[call], folder) if call != "run" or _runs(samples.make(name)) else (0, [])
     rng = np.random.default_rng([seed, *name.encode()])
     chosen = [n for n in range(1, count + 1) if rng.random() < share]
     wrong = [interrupted(name, CALLS[call], n, after, folder) for n in chosen]
     return len(chosen), [
         f"{name}, {call}, line {n} of {count}: {one}" for n, one in zip(chosen, wrong, strict=True) if one
     ]
-
-
-def _runs(name):
-    made = samples.make(name)
-    return isinstance(made, tw.Learner) and len(made.domain.shape) == 1 and not made.values_only
 
 
 # The share of all lines at which a call is interrupted: some 5,000 in all.

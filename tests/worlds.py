@@ -57,12 +57,29 @@ def smoothness(stream):
 
 def builtin(stream):
     """The losses of a stream of the twins as one of the problems that `play` has a compiled loop for."""
-    first = stream.losses[0]
+    losses = getattr(stream, "losses", stream)
+    first = losses[0]
     if isinstance(first, Linear):
-        costs = np.array([f.slope for f in stream.losses])
-        return tw.problems.LinearLosses(costs, [f.offset for f in stream.losses])
+        return tw.problems.LinearLosses(np.array([f.slope for f in losses]), [f.offset for f in losses])
     make = tw.problems.AbsoluteRegression if isinstance(first, Absolute) else tw.problems.LinearRegression
-    return make(np.array([f.features for f in stream.losses]), [f.label for f in stream.losses])
+    return make(np.array([f.features for f in losses]), [f.label for f in losses])
+
+
+def stepped(learner, losses):
+    """The decisions of rounds that are played by `step`."""
+    decisions = []
+    for f in losses:
+        decisions.append(np.array(learner.decision))
+        learner.step(f)
+    return np.array(decisions)
+
+
+def assert_plays(make, losses, expected, atol=1e-12):
+    """Compiled runs, single rounds and runs of losses that nothing is known of end in these decisions."""
+    unknown = tw.problems.FromLosses(losses, expected.shape[1:])
+    runs = [tw.play(make(), problem, decisions=True).decisions for problem in (builtin(losses), unknown)]
+    for decisions in (*runs, stepped(make(), losses)):
+        np.testing.assert_allclose(decisions, expected, rtol=0, atol=atol)
 
 
 def one_by_one(problem):
@@ -72,7 +89,8 @@ def one_by_one(problem):
 
 def inner(learner):
     """The learner inside the reduction, or the learner itself."""
-    return getattr(learner, "inner", learner)
+    found = getattr(learner, "inner", learner)
+    return found if isinstance(found, tw.Learner) else learner
 
 
 def on_flat(domain, rounds):

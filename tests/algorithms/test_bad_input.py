@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from tests.samples import same
-from tests.worlds import LEARNERS, ball, ellipsoid
+from tests.samples import refused, same
+from tests.worlds import LEARNERS, ellipsoid
 from thalweg.errors import ClippingWarning, InputError, ProjectionError, StateError
 
 X = ellipsoid()
@@ -66,10 +66,8 @@ def test_a_refused_call_says_why_and_changes_nothing(call, message):
 
 def test_update_refuses_without_projecting():
     m = learner()
-    before = m.state()
-    with pytest.raises(InputError):
+    with refused(m):
         m.update([9.0, 0.0, 0.0])
-    assert same(m.state(), before)
 
 
 def test_clipping_scales_to_the_bound_and_counts():
@@ -82,12 +80,10 @@ def test_clipping_scales_to_the_bound_and_counts():
 
 def test_clipping_still_refuses_nan():
     m = learner(on_violation="clip")
-    before = m.state()
-    with pytest.raises(InputError, match="nan"):
+    with refused(m, "nan"):
         m.update([np.nan, 0.0, 0.0])
-    with pytest.raises(InputError, match="needs losses >= 0"):
+    with refused(m, "needs losses >= 0"):
         m.update([60.0, 0.0, 0.0], -1.0)
-    assert same(m.state(), before)
 
 
 def test_rounding_does_not_break_a_tight_bound():
@@ -119,10 +115,8 @@ def test_own_gradients_are_collected_before_anything_moves():
 
     m = tw.Sword(X, 50, 6.0, 2.0, gradients="own")
     _ = m.decision
-    before = m.state()
-    with pytest.raises(RuntimeError, match="no more gradients"):
+    with refused(m, "no more gradients", RuntimeError):
         m.step(Late())
-    assert same(m.state(), before)
 
 
 # ------------------------------------------------------------------ projections that go wrong
@@ -164,11 +158,9 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
     m = make(tw.domains.Custom(moody, 3, center=np.zeros(3), radius=1.0))
     f = tw.losses.Squared(GOOD, 3.0)
     m.step(f)
-    before = m.state()
     moody.mood = mood
-    with pytest.raises(ProjectionError):
+    with refused(m, error=ProjectionError):
         m.step(f)
-    assert same(m.state(), before)
     moody.mood = "good"
     m.step(f)
     assert m.rounds == 2
@@ -252,15 +244,8 @@ def test_a_users_own_learner_inside_the_reduction():
         twin.update(g)
         np.testing.assert_allclose(m.decision, twin.decision, atol=1e-13)
     m.inner.fussy = True
-    before = m.state()
-    with pytest.raises(InputError, match="not today"):
+    with refused(m, "not today"):
         m.update(GOOD)
-    assert same(m.state(), before)
-
-
-def test_learners_start_at_the_centre():
-    assert np.array_equal(tw.OGD(ball(), step_size=0.1).decision, ball().center)
-    assert np.array_equal(tw.EfficientDynamic(ball(), 10, 1.0).decision, ball().center)
 
 
 @pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")

@@ -12,14 +12,13 @@ import pytest
 
 import thalweg as tw
 from tests.algorithms.test_theorems_dynamic import DOMAINS
+from tests.samples import refused
 from tests.twins import dynamic as ref
 from tests.twins import optimistic as twins
-from tests.worlds import CountedSet, slow_box, tau_of
+from tests.worlds import CountedSet, slow_box, stepped, tau_of
 from thalweg.errors import InputError
 from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.theorems import bounds
-
-FEW, MANY = 28, 400  # problems
 
 
 def generator(*names):
@@ -92,7 +91,7 @@ def test_hedge_under_rates_of_its_own_ranges():
 
 def most(learner, P, first, E, Q):
     """(T1) and (T2), every constant as in the text."""
-    etas, G, R = learner.inner.step_sizes, learner.gradient_bound, learner.inner.domain.radius
+    etas, G, R = learner.inner.steps, learner.gradient_bound, learner.inner.domain.radius
     rho, C = twins.spread(etas, R, G, learner.smoothness)
     log, a = math.log(2 * len(etas)), min(2.5 * R**2 + R * P, first**2 / 2 + 2 * R * P)
     hinted = [a / eta + (math.sqrt(eta * E / 2) + rho * math.sqrt(2 * log / eta)) ** 2 for eta in etas]
@@ -193,15 +192,11 @@ def check_problem(k):
     return share
 
 
-def test_the_bounds_hold():
-    assert max(map(check_problem, range(FEW))) > 0.05
-
-
-@pytest.mark.slow
-def test_the_bounds_hold_on_many_problems():
-    shares = [check_problem(k) for k in range(MANY)]
-    print(f"{MANY} problems, largest share of the bound {max(shares):.3f}")
-    assert max(shares) > 0.1
+@pytest.mark.parametrize(("count", "least"), [(28, 0.05), pytest.param(400, 0.1, marks=pytest.mark.slow)])
+def test_the_bounds_hold(count, least):
+    shares = [check_problem(k) for k in range(count)]
+    print(f"{count} problems, largest share of the bound {max(shares):.3f}")
+    assert max(shares) > least
 
 
 @pytest.mark.parametrize("flaw", [None, "away", "bent"])
@@ -236,8 +231,8 @@ def test_the_certificate_is_the_theorem():
     assert {"best fixed"} < {row.against for row in certificate.rows}
     allowed = most(learner, 3.0, 1.0, 5.0, 70.0)
     R, G, C = X.radius, learner.gradient_bound, learner.inner.spread
-    a = bounds.descent(learner.inner.step_sizes, R, 3.0, 1.0)
-    assert bounds.optimistic(a, learner.inner.step_sizes, R, G, C, 5.0, 70.0) == pytest.approx(min(allowed[:2]))
+    a = bounds.descent(learner.inner.steps, R, 3.0, 1.0)
+    assert bounds.optimistic(a, learner.inner.steps, R, G, C, 5.0, 70.0) == pytest.approx(min(allowed[:2]))
 
 
 @pytest.mark.parametrize("wrong", [0, 30])
@@ -274,12 +269,12 @@ def check_variation(k):
     for v in b:
         xs.append(learner.decision)
         gs.append(A @ (xs[-1] - v))
-        h = surrogate_gradient(gs[-1], learner.inner.decision, xs[-1], tol=1e-12)
+        h = surrogate_gradient(gs[-1], learner._memory.state.inner.y, xs[-1], tol=1e-12)
         S += float(h @ h)
         learner.update(gs[-1])
     xs, gs = np.array(xs), np.array(gs)
     V = float((((b[1:] - b[:-1]) @ A) ** 2).sum())
-    etas, R = learner.inner.step_sizes, X.radius
+    etas, R = learner.inner.steps, X.radius
     rho, C = twins.spread(etas, R, G, L)
     log, share = math.log(2 * len(etas)), 0.0
     assert etas[-1] <= 1 / (8 * L)
@@ -297,14 +292,10 @@ def check_variation(k):
     return share
 
 
-def test_the_bound_by_variation_holds():
-    assert max(map(check_variation, range(FEW // 2))) > 0.01
-
-
-@pytest.mark.slow
-def test_the_bound_by_variation_holds_on_many_problems():
-    shares = [check_variation(k) for k in range(MANY // 2)]
-    print(f"{MANY // 2} problems, largest share of the bound {max(shares):.3f}")
+@pytest.mark.parametrize("count", [14, pytest.param(200, marks=pytest.mark.slow)])
+def test_the_bound_by_variation_holds(count):
+    shares = [check_variation(k) for k in range(count)]
+    print(f"{count} problems, largest share of the bound {max(shares):.3f}")
     assert max(shares) > 0.01
 
 
@@ -379,11 +370,8 @@ def test_a_hint_must_come_before_the_decision():
 def test_wrong_hints_are_refused_and_change_nothing(hint, words):
     learner = tw.EfficientOptimistic(tw.domains.Ball(2), 50, 1.0)
     learner.update([1.0, 0.0])
-    before = learner.state()
-    with pytest.raises(InputError, match=words):
+    with refused(learner, words):
         learner.hint(hint)
-    after = learner.state()
-    assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 def test_long_hints_are_shortened():
@@ -414,15 +402,10 @@ def test_play_uses_the_hint_at_hand_then_the_default():
     X = tw.domains.Ellipsoid([1.0, 3.0], bound=2.0)
     problem = tw.problems.piecewise_stationary(X, horizon=60, stages=3, rng=1)
     G = problem.gradient_bound(X)
-    played, stepped = (tw.EfficientOptimistic(X, 60, G) for _ in range(2))
-    for learner in (played, stepped):
+    played, single = (tw.EfficientOptimistic(X, 60, G) for _ in range(2))
+    for learner in (played, single):
         learner.hint([G, 0.0])
-    run = tw.play(played, problem, decisions=True)
-    decisions = []
-    for t in range(60):
-        decisions.append(stepped.decision)
-        stepped.step(problem[t])
-    assert np.array_equal(run.decisions, decisions)
+    assert np.array_equal(tw.play(played, problem, decisions=True).decisions, stepped(single, problem))
 
 
 @pytest.mark.parametrize("exact", [tw.domains.Box([-1.0, 0.0], [1.0, 0.5]), tw.domains.Simplex(3)])
@@ -492,7 +475,13 @@ def unhinted(learner, slopes):
     return tw.play(learner, tw.problems.LinearLosses(slopes), decisions=True).decisions
 
 
-def check_perfect(domain, horizons):
+@pytest.mark.parametrize(
+    "horizons",
+    [(100, 300, 4000), pytest.param((100, 1000, 10_000, 100_000, 1_000_000), marks=pytest.mark.slow)],
+    ids=["short", "long"],
+)
+@pytest.mark.parametrize("domain", CORNERS)
+def test_with_perfect_hints_regret_does_not_grow(domain, horizons):
     """With perfect hints and a path of one length regret does not grow with T, and stays within the theorem's bound."""
     X, ours, others = CORNERS[domain](), [], []
     for T in horizons:
@@ -505,11 +494,6 @@ def check_perfect(domain, horizons):
     assert ours[-1] <= 1.25 * max(ours[:2])
     if domain in ("box", "simplex"):
         assert others[-1] > 2.5 ** math.log10(horizons[-1] / horizons[0]) * others[0]
-
-
-@pytest.mark.parametrize("domain", CORNERS)
-def test_with_perfect_hints_regret_does_not_grow(domain):
-    check_perfect(domain, (100, 300, 4000))
 
 
 def test_with_perfect_hints_regret_grows_with_the_path():
@@ -545,12 +529,6 @@ def test_small_losses_bound_regret_too(domain):
             learner.update(error * a)
         assert squares <= 2 * paid * (1 + 1e-12)
         assert paid - F <= most(learner, P, first, 0.0, 2 * paid)[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("domain", CORNERS)
-def test_with_perfect_hints_regret_does_not_grow_over_four_orders_of_magnitude(domain):
-    check_perfect(domain, (100, 1000, 10_000, 100_000, 1_000_000))
 
 
 USELESS = ("zero", "random", "stale", "opposite", "sideways", "now and then")
@@ -594,13 +572,9 @@ def tau_rows(X, rows):
     return np.apply_along_axis(tau_of(X), 1, rows)
 
 
-def test_useless_hints_cost_at_most_twice():
-    assert max(map(check_useless, range(16))) <= 2.0
-
-
-@pytest.mark.slow
-def test_useless_hints_cost_at_most_twice_on_many_streams():
-    ratios = [check_useless(k) for k in range(480)]
+@pytest.mark.parametrize("count", [16, pytest.param(480, marks=pytest.mark.slow)])
+def test_useless_hints_cost_at_most_twice(count):
+    ratios = [check_useless(k) for k in range(count)]
     print(f"useless hints: median {np.median(ratios):.2f}, worst {max(ratios):.2f} times EfficientDynamic")
     assert max(ratios) <= 2.0
 

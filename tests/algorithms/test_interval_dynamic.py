@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import thalweg as tw
 from tests.twins import adaptive, dynamic, interval
+from tests.twins.adaptive import mu
 from tests.worlds import CountedLoss, CountedSet, fixed, flat_polytope, slow_where, tau_of
 from thalweg.algorithms import pools, thresholds
 from thalweg.learners.one_projection import surrogate_gradient
@@ -166,10 +167,6 @@ def test_queries_are_counted_where_they_happen():
 def step_sizes(learner):
     """Of the members of every expert."""
     return np.array([member.step_size for member in learner.inner.level(0).members])
-
-
-def mu(t):
-    return math.log(1 + (1 + math.log(1 + t)) / (2 * math.e))
 
 
 def covering_bound(m, t, N, R, smooth, F, P):

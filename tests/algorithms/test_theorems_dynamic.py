@@ -202,6 +202,20 @@ def ader_bound(horizon, diameter, gradient_bound, path):
     return base + gradient_bound * diameter * math.sqrt(horizon / 2) * (1 + 2 * math.log(k + 1))
 
 
+def check_pool(x_set, stream, run, steps, radius, meta):
+    """Regret to every member, of every member and of all together; yields comparators with the members' bounds."""
+    meta = np.broadcast_to(meta, len(steps))
+    for i in range(len(steps)):
+        assert_at_most(np.sum(run.h * (run.y - run.points[:, i])), meta[i])
+    for u in rivals(x_set, stream, run):
+        base = np.array([base_bound(radius, ref.path_length(u), eta, run.squares) for eta in steps])
+        for i in range(len(steps)):
+            assert_at_most(np.sum(run.h * (run.points[:, i] - u)), base[i])
+        assert_at_most(linear_regret(run, u), np.sum(run.h * (run.y - u)))  # (D)
+        assert_at_most(linear_regret(run, u), np.min(meta + base))
+        yield u, base
+
+
 # ---------------------------------------------------------------------------------- Theorem 1: the surrogate gradient
 
 
@@ -367,15 +381,8 @@ def test_improved_ader(seed, horizon, domain, kind, style):
     # (C), the members lie in X: the range of <g_t, x_{t,i}> is at most D ||g_t||.
     alpha, steps = ref.ader_rate(horizon, 2 * bound * diameter), ref.ader_pool(horizon, diameter, bound)
     meta = np.log(1 / ref.ader_prior(len(steps))) / alpha + alpha / 8 * diameter**2 * run.squares
-    for i in range(len(steps)):
-        assert_at_most(np.sum(run.g * (run.x - run.points[:, i])), meta[i])
-    for u in rivals(x_set, stream, run):
-        path = ref.path_length(u)
-        base = np.array([base_bound(x_set.radius, path, eta, run.squares) for eta in steps])
-        for i in range(len(steps)):
-            assert_at_most(np.sum(run.g * (run.points[:, i] - u)), base[i])
-        assert_at_most(linear_regret(run, u), np.min(meta + base))
-        assert_at_most(linear_regret(run, u), ader_bound(horizon, diameter, bound, path))
+    for u, _ in check_pool(x_set, stream, run, steps, x_set.radius, meta):
+        assert_at_most(linear_regret(run, u), ader_bound(horizon, diameter, bound, ref.path_length(u)))
 
 
 @given(seed=seeds, horizon=st.integers(1, 120), domain=domains, kind=st.sampled_from(ref.STREAMS), style=styles)
@@ -447,16 +454,8 @@ def test_theorem_2(seed, horizon, domain, kind, style, literal):
     assert_at_most(np.max(np.linalg.norm(run.h, axis=1)), bound)
     meta = math.log(len(steps)) / eps + eps / 2 * radius**2 * run.squares  # (C)
     assert_at_most(meta, math.log(len(steps)) / eps + eps * horizon * (2 * bound * radius) ** 2 / 8)
-    for i in range(len(steps)):
-        assert_at_most(np.sum(run.h * (run.y - run.points[:, i])), meta)
-    for u in rivals(x_set, stream, run):
-        path = ref.path_length(u)
-        base = [base_bound(radius, path, eta, run.squares) for eta in steps]
-        for i in range(len(steps)):
-            assert_at_most(np.sum(run.h * (run.points[:, i] - u)), base[i])
-        assert_at_most(linear_regret(run, u), np.sum(run.h * (run.y - u)))  # (D)
-        assert_at_most(linear_regret(run, u), meta + min(base))
-        assert_at_most(linear_regret(run, u), theorem_2_bound(horizon, len(steps), radius, bound, path))
+    for u, _ in check_pool(x_set, stream, run, steps, radius, meta):
+        assert_at_most(linear_regret(run, u), theorem_2_bound(horizon, len(steps), radius, bound, ref.path_length(u)))
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, literal=st.booleans())
@@ -488,17 +487,9 @@ def check_self_confident(x_set, stream, run, ensemble, radius, reach):
     rates = [ref.small_loss_rate(count, radius, before) for before in np.cumsum(squares) - squares]
     meta = math.log(count) / rates[-1] + reach**2 / 2 * (rates @ squares)
     assert_at_most(meta, theorem_3_meta_bound(count, radius, bound, run.squares))
-    for i in range(count):
-        assert_at_most(np.sum(run.h * (run.y - run.points[:, i])), meta)
-    for u in rivals(x_set, stream, run):
+    for u, base in check_pool(x_set, stream, run, steps, reach, meta):
         path = ref.path_length(u)
-        base = [base_bound(reach, path, eta, run.squares) for eta in steps]
-        for i in range(count):
-            assert_at_most(np.sum(run.h * (run.points[:, i] - u)), base[i])
-        assert_at_most(linear_regret(run, u), np.sum(run.h * (run.y - u)))  # (D)
-        assert_at_most(linear_regret(run, u), meta + min(base))
-        printed = min(printed_base_bound(radius, path, eta, run.squares) for eta in steps)
-        assert_at_most(min(base), printed)
+        assert_at_most(min(base), min(printed_base_bound(radius, path, eta, run.squares) for eta in steps))
         if stream.smoothness is not None:
             args = (count, radius, bound, stream.smoothness, path)
             assert_at_most(run.total, stream.loss_bound * len(run.f))

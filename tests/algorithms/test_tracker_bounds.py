@@ -10,6 +10,7 @@ import thalweg as tw
 from tests.twins import tracker_bounds as bounds
 from tests.twins.dynamic import Linear
 from tests.twins.test_tracker_bounds import ROUNDING, attack
+from tests.worlds import slow_where
 from thalweg.algorithms.tracker import Tracked
 from thalweg.learners.contract import core
 from thalweg.learners.tracker.kernels import first_row
@@ -94,28 +95,24 @@ def all_bounds_hold(seed, T, *, all_members=False):
     assert not all_members or first_row(made[0].state) == 0  # the rows of the walkers are in use
 
 
-@pytest.mark.parametrize(("seed", "T"), [(seed, 64) for seed in range(20, 32)] + [(3, 256), (11, 256)])
+FEW = [(seed, 64) for seed in range(20, 32)] + [(3, 256), (11, 256)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "T"), slow_where(lambda seed, T: seed >= 1000, FEW + [(seed, 256) for seed in range(1000, 1300)])
+)
 def test_bounds(seed, T):
     """(T1), (T1'); (4), (4'), (T2) and (T2*) on all dyadic intervals, against paths from 0 to the longest."""
     all_bounds_hold(seed, T)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1300))
-def test_bounds_on_many_problems(seed):
-    all_bounds_hold(seed, 256)
-
-
-@pytest.mark.parametrize("seed", range(2200, 2206))
-def test_bounds_with_all_members(seed):
+@pytest.mark.parametrize(
+    ("seed", "T"),
+    slow_where(lambda seed, T: T == 256, [(k, 64) for k in range(2200, 2206)] + [(k, 256) for k in range(2000, 2200)]),
+)
+def test_bounds_with_all_members(seed, T):
     """The same where losses are given and four members follow curvature."""
-    all_bounds_hold(seed, 64, all_members=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2200))
-def test_bounds_with_all_members_on_many_problems(seed):
-    all_bounds_hold(seed, 256, all_members=True)
+    all_bounds_hold(seed, T, all_members=True)
 
 
 def test_what_is_counted_here():

@@ -10,7 +10,7 @@ import pytest
 import thalweg as tw
 from tests.twins import dynamic as ref
 from tests.twins.optimistic import efficient_optimistic, sword_pp
-from tests.worlds import SETS, around, builtin, inner, on_flat, slow_where, smoothness, tau_of
+from tests.worlds import SETS, around, assert_plays, builtin, inner, on_flat, slow_where, smoothness, tau_of
 
 DOMAINS = SETS | {
     "off-centre ellipsoid": lambda: tw.domains.Ellipsoid([0.5, 3.0], bound=1.0, center=[-1.0, 2.0]),
@@ -53,102 +53,66 @@ def guessing(domain, stream, horizon, smoothness=None, **more):
     )
 
 
-def flat(domain, stream):
-    return ref.flattened(stream.losses, tau_of(domain))
+def given(more, domain, stream):
+    return {key: v(domain, stream) if callable(v) else v for key, v in more.items()}
 
 
+def simple(kind, twin, mine=None, **more):
+    """A learner on X and its twin, with the same options; those that are functions take (domain, stream)."""
+    return (
+        lambda d, s, n: kind(d, **given(more if mine is None else mine, d, s)),
+        lambda d, s, n: twin(ref.flattened(s.losses, tau_of(d)), d.project, d.center, **given(more, d, s)),
+    )
+
+
+def tuned(kind, twin, **more):
+    """The same for one that is tuned for the horizon and the bound on gradients."""
+    return (
+        lambda d, s, n: kind(d, n, s.gradient_bound, **given(more, d, s)),
+        lambda d, s, n: simple(kind, twin, **more, **on_x(d, s, n))[1](d, s, n),
+    )
+
+
+def dynamic(surrogate=lambda d: None, **more):
+    return (
+        lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound, surrogate=surrogate(d), **given(more, d, s)),
+        lambda d, s, n: in_y(d, s, n, surrogate(d), **given(more, d, s)),
+    )
+
+
+def optimistic(**more):
+    return (
+        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound, **given(more, d, s)),
+        lambda d, s, n: guessing(d, s, n, **given(more, d, s)),
+    )
+
+
+SMOOTH = {"smoothness": lambda d, s: smoothness(s)}
+RANGE = {"loss_bound": lambda d, s: s.loss_bound}
+BOUND = {"gradient_bound": lambda d, s: s.gradient_bound}
 # name: (learner, twin), each from (domain, stream, horizon)
 CASES = {
-    "OGD, fixed step": (
-        lambda d, s, n: tw.OGD(d, step_size=0.3),
-        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, step_size=0.3),
+    "OGD, fixed step": simple(tw.OGD, ref.ogd, step_size=0.3),
+    "OGD, horizon": tuned(tw.OGD, ref.ogd),
+    "OGD, anytime": simple(tw.OGD, ref.ogd, BOUND, diameter=lambda d, s: d.diameter, **BOUND),
+    "SOGD": simple(tw.SOGD, ref.sogd, {}, scale=lambda d, s: d.diameter / math.sqrt(2)),
+    "SOGD, scale and delta": simple(tw.SOGD, ref.sogd, scale=0.7, delta=0.01),
+    "Ader, improved": tuned(tw.Ader, ref.ader),
+    "Ader, basic": tuned(tw.Ader, ref.ader, gradients="own"),
+    "Ader, basic, stated range": tuned(tw.Ader, ref.ader, gradients="own", loss_bound=0.9),
+    "Sword, own": tuned(tw.Sword, ref.sword, gradients="own", **SMOOTH),
+    "Sword, shared": tuned(tw.Sword, ref.sword, gradients="shared", **SMOOTH),
+    "Sword, shared, stated bound": tuned(tw.Sword, ref.sword, gradients="shared", **SMOOTH, **RANGE),
+    "Sword++": tuned(tw.SwordPP, sword_pp, **SMOOTH),
+    "Sword++, nearly linear losses": tuned(
+        tw.SwordPP, sword_pp, smoothness=lambda d, s: 0.01 * s.gradient_bound / d.diameter
     ),
-    "OGD, horizon": (
-        lambda d, s, n: tw.OGD(d, horizon=n, gradient_bound=s.gradient_bound),
-        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, **on_x(d, s, n)),
-    ),
-    "OGD, anytime": (
-        lambda d, s, n: tw.OGD(d, gradient_bound=s.gradient_bound),
-        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, diameter=d.diameter, gradient_bound=s.gradient_bound),
-    ),
-    "SOGD": (
-        lambda d, s, n: tw.SOGD(d),
-        lambda d, s, n: ref.sogd(flat(d, s), d.project, d.center, scale=d.diameter / math.sqrt(2)),
-    ),
-    "SOGD, scale and delta": (
-        lambda d, s, n: tw.SOGD(d, scale=0.7, delta=0.01),
-        lambda d, s, n: ref.sogd(flat(d, s), d.project, d.center, scale=0.7, delta=0.01),
-    ),
-    "Ader, improved": (
-        lambda d, s, n: tw.Ader(d, n, s.gradient_bound),
-        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, **on_x(d, s, n)),
-    ),
-    "Ader, basic": (
-        lambda d, s, n: tw.Ader(d, n, s.gradient_bound, gradients="own"),
-        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, gradients="own", **on_x(d, s, n)),
-    ),
-    "Ader, basic, stated range": (
-        lambda d, s, n: tw.Ader(d, n, s.gradient_bound, gradients="own", loss_bound=0.9),
-        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, gradients="own", loss_bound=0.9, **on_x(d, s, n)),
-    ),
-    "Sword, own": (
-        lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="own"),
-        lambda d, s, n: ref.sword(flat(d, s), d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
-    ),
-    "Sword, shared": (
-        lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="shared"),
-        lambda d, s, n: ref.sword(
-            flat(d, s), d.project, d.center, smoothness=smoothness(s), gradients="shared", **on_x(d, s, n)
-        ),
-    ),
-    "Sword, shared, stated bound": (
-        lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="shared", loss_bound=s.loss_bound),
-        lambda d, s, n: ref.sword(
-            flat(d, s),
-            d.project,
-            d.center,
-            smoothness=smoothness(s),
-            gradients="shared",
-            loss_bound=s.loss_bound,
-            **on_x(d, s, n),
-        ),
-    ),
-    "Sword++": (
-        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, smoothness(s)),
-        lambda d, s, n: sword_pp(flat(d, s), d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
-    ),
-    "Sword++, nearly linear losses": (
-        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, 0.01 * s.gradient_bound / d.diameter),
-        lambda d, s, n: sword_pp(
-            flat(d, s), d.project, d.center, smoothness=0.01 * s.gradient_bound / d.diameter, **on_x(d, s, n)
-        ),
-    ),
-    "EfficientDynamic, Theorem 2": (
-        lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound),
-        lambda d, s, n: in_y(d, s, n),
-    ),
-    "EfficientDynamic, Theorem 2, wide ball": (
-        lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound, surrogate=around(d)),
-        lambda d, s, n: in_y(d, s, n, around(d)),
-    ),
-    "EfficientDynamic, Theorem 3": (
-        lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound, smoothness(s)),
-        lambda d, s, n: in_y(d, s, n, smoothness=smoothness(s)),
-    ),
-    "EfficientDynamic, Theorem 3, stated bound, wide ball": (
-        lambda d, s, n: tw.EfficientDynamic(
-            d, n, s.gradient_bound, smoothness(s), loss_bound=s.loss_bound, surrogate=around(d)
-        ),
-        lambda d, s, n: in_y(d, s, n, around(d), smoothness=smoothness(s), loss_bound=s.loss_bound),
-    ),
-    "EfficientOptimistic": (
-        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound),
-        lambda d, s, n: guessing(d, s, n),
-    ),
-    "EfficientOptimistic, smooth": (
-        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound, smoothness(s)),
-        lambda d, s, n: guessing(d, s, n, smoothness(s)),
-    ),
+    "EfficientDynamic, Theorem 2": dynamic(),
+    "EfficientDynamic, Theorem 2, wide ball": dynamic(around),
+    "EfficientDynamic, Theorem 3": dynamic(**SMOOTH),
+    "EfficientDynamic, Theorem 3, stated bound, wide ball": dynamic(around, **SMOOTH, **RANGE),
+    "EfficientOptimistic": optimistic(),
+    "EfficientOptimistic, smooth": optimistic(**SMOOTH),
 }
 OWN = {"Ader, basic", "Ader, basic, stated range", "Sword, own"}
 ENSEMBLES = [name for name in CASES if "OGD" not in name]
@@ -255,13 +219,7 @@ def test_play_equals_the_twin(case, domain, kind):
 def test_on_flats_the_part_of_a_gradient_across_is_taken_off(case, domain):
     x, stream = on_flat(domain, HORIZON)
     make, twin = CASES[case][0], CASES[case][1](x, stream, HORIZON)
-    run = tw.play(make(x, stream, HORIZON), builtin(stream), decisions=True)
-    np.testing.assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-12)
-    learner, decisions = make(x, stream, HORIZON), []
-    for f in stream.losses:
-        decisions.append(learner.decision)
-        learner.step(f)
-    np.testing.assert_allclose(decisions, twin.decisions, rtol=0, atol=1e-12)
+    assert_plays(lambda: make(x, stream, HORIZON), stream.losses, twin.decisions)
 
 
 @pytest.mark.parametrize("domain", ["simplex", "polytope"])

@@ -94,23 +94,6 @@ def test_sogd_default_scale_is_the_diameter_over_root_two():
     assert learner.decision == near(-6 / math.sqrt(2) / math.sqrt(1.25) * np.array([0.3, 0.4]))
 
 
-def test_the_twins_have_the_same_constants():
-    assert ref.ader_pool(T, D, G)[[0, 5]] == near([0.0295803989, 0.946572765])
-    assert ref.ader_prior(6)[[0, 1, 5]] == near([0.583333333, 0.194444444, 0.0277777778])
-    assert ref.ader_rate(T, 2 * G * D) == near(0.00559016994)
-    assert ref.minimax_pool(T, D, D, G)[0] == near(0.025)
-    assert ref.minimax_rate(6, T, D, G) == near(0.00529110615)
-    assert ref.small_loss_pool(T, D, D, 1.0, 8.0)[[0, 13]] == near([0.0176775314, 144.814337])
-    sogd = ref.sogd(
-        [ref.Linear(np.array(g)) for g in ([3.0, 4], [0, 5.0], [0, 0])],
-        ref.ball(np.zeros(2), 1.0),
-        np.zeros(2),
-        scale=1.0,
-    )
-    assert sogd.decisions[1] == near([-0.58834841, -0.78446454])
-    assert sogd.decisions[2] == near([-0.36842328, -0.92965815])
-
-
 @pytest.mark.parametrize("horizon", [1, 2, 7, 100, 12345])
 @pytest.mark.parametrize(
     ("radius", "gradient_bound", "smoothness"), [(1.0, 1.0, 1.0), (3.0, 54.3, 9.0), (0.1, 1e3, 0.01)]

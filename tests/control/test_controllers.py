@@ -8,6 +8,7 @@ import pytest
 
 import thalweg as tw
 from tests.control.test_systems import PLANTS, every_plant, random_system
+from tests.samples import refused
 from thalweg.control import (
     DAC,
     GPC,
@@ -419,14 +420,11 @@ def test_the_learner_and_its_controller_are_undone_together(name, monkeypatch):
     for t in range(3, 12):
         u = controller.act(x)
         x = s.step(x, u, w[t])
-        before, measured = controller.state(), controller.learner is None
+        measured = controller.learner is None
         with monkeypatch.context() as patch:
             patch.setattr(type(controller), "_learn", interrupted(type(controller)._learn))
-            with pytest.raises(KeyboardInterrupt):
+            with refused(controller, error=KeyboardInterrupt):
                 controller.observe(costs[t], x)
-        after = controller.state()
-        assert after.keys() == before.keys()
-        assert all(np.array_equal(before[key], after[key]) for key in before)
         controller.observe(costs[t], x)
         began |= measured and controller.learner is not None
     assert began
@@ -482,12 +480,9 @@ def test_bad_input_changes_nothing(name):
     }
     if name != "LQR":
         calls["finite"] = lambda: controller.observe(_NaNCost([1, 1, 1], [1, 1]), after)
-    before = controller.state()
     for told, call in calls.items():
-        with pytest.raises(InputError, match=told):
+        with refused(controller, told):
             call()
-        now = controller.state()
-        assert all(np.array_equal(before[key], now[key]) for key in before), told
     controller.observe(costs[20], after)  # the round can still be finished
     assert controller.rounds == 21
 

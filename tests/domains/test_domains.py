@@ -1,6 +1,7 @@
 """Feasible sets: the shipped check on every set, their facts, their errors, and sets that are wrong on purpose."""
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -398,105 +399,49 @@ def test_a_subclass_must_bring_a_projection():
 # --- check_domain sees what is wrong ---------------------------------------------------------------------------------
 
 
-class WrongSimplex(Simplex):
-    """Divides by the 1-norm, as one often sees."""
-
-    def _project_flat(self, y):
-        x = np.abs(y)
-        return self.total * x / x.sum()
-
-
-class Aliasing(Ball):
-    def project(self, point):
-        y = np.asarray(point, dtype=np.float64)
-        length = np.linalg.norm(y)
-        return y if length <= self.radius else super().project(y)
-
-
-class Overwriting(Ball):
-    def project(self, point):
-        y = np.asarray(point)
-        y[...] = super().project(y)
-        return y.copy()
-
-
-class OneBuffer(Box):
-    buffer = np.empty(3)
-
-    def _project_flat(self, y):
-        self.buffer[:] = np.clip(y, 0.0, 1.0)
-        return self.buffer
-
-
-def stating(domain, **facts):
-    """A set with other facts than its own."""
-    vars(domain).update(facts)
+def stating(domain, **own):
+    """A set with other facts or methods than its own."""
+    vars(domain).update(own)
     return domain
 
 
-class HalfWay(Ball):
-    """Not idempotent: goes half of the way."""
-
-    def _project_flat(self, y):
-        return 0.5 * (y + Ball(3)._project_flat(y))
+def by_the_1_norm(y):
+    """As one often sees."""
+    return np.abs(y) / np.abs(y).sum()
 
 
-class Shrinking(Ball):
-    def _project_flat(self, y):
-        return 0.9 * Ball(3)._project_flat(y)
+def aliasing(point):
+    y = np.asarray(point, dtype=np.float64)
+    return y if np.linalg.norm(y) <= 1 else Ball(3).project(y)
 
 
-class Forgetful(Ball):
+def overwriting(point):
+    y = np.asarray(point)
+    y[...] = Ball(3).project(y)
+    return y.copy()
+
+
+BUFFER, CALLS = np.empty(3), itertools.count(1)
+
+
+def into_one_buffer(y):
+    BUFFER[:] = np.clip(y, 0.0, 1.0)
+    return BUFFER
+
+
+def forgetful(y):
     """Different every time."""
-
-    count = 0
-
-    def _project_flat(self, y):
-        self.count += 1
-        return Ball(3)._project_flat(y) * (1 - 1e-3 * np.sin(self.count) ** 2)
+    return Ball(3)._project_flat(y) * (1 - 1e-3 * np.sin(next(CALLS)) ** 2)
 
 
-class Accepting(Ball):
-    def contains(self, point, tol=1e-9):
-        return True
-
-
-class Refusing(Ball):
-    def contains(self, point, tol=1e-9):
-        return False
-
-
-class WrongDistance(Ball):
-    def distance(self, point):
-        return 2 * super().distance(point)
+def of_any_numbers(point):
+    return np.nan_to_num(np.asarray(point, dtype=np.float64))
 
 
 class BadSurrogate(Simplex):
     @property
     def surrogate(self):
         return Ball(self.shape, radius=0.5, center=self.center)
-
-
-class Lenient(Ball):
-    def _read(self, point):
-        return np.nan_to_num(np.asarray(point, dtype=np.float64))
-
-
-class Single(Ball):
-    def project(self, point):
-        return super().project(point).astype(np.float32)
-
-
-class Flat(Ball):
-    def project(self, point):
-        return super().project(point).ravel()
-
-
-class WrongCode(Box):
-    """The compiled projection is another one than that of the method."""
-
-    def _project_flat(self, y):
-        return np.clip(y, -1.0, 1.0)
 
 
 class Nameless(Ball):
@@ -507,29 +452,35 @@ class Nameless(Ball):
 @pytest.mark.parametrize(
     ("domain", "message"),
     [
-        (WrongSimplex(4), "not the nearest"),
-        (Aliasing(3), "returned memory of its argument"),
-        (Overwriting(3), "changed its argument"),
-        (OneBuffer(0.0, 1.0, shape=3), "a later call of `project` changed"),
+        (stating(Simplex(4), _project_flat=by_the_1_norm), "not the nearest"),
+        (stating(Ball(3), project=aliasing), "returned memory of its argument"),
+        (stating(Ball(3), project=overwriting), "changed its argument"),
+        (stating(Box(0.0, 1.0, shape=3), _project_flat=into_one_buffer), "a later call of `project` changed"),
         (stating(Simplex(4), radius=0.9 * Simplex(4).radius), "from the centre, radius"),
         (stating(Simplex(4), diameter=0.9 * Simplex(4).diameter), "apart, diameter"),
-        (HalfWay(3), "moves when projected again"),
-        (Shrinking(3), "moves when projected again"),
-        (Forgetful(3), "projecting twice gives two answers"),
-        (Accepting(3), "`contains` accepts a point far outside"),
-        (Refusing(3), "`contains` refuses a projected point"),
-        (WrongDistance(3), "`distance` is not"),
+        (stating(Ball(3), _project_flat=lambda y: 0.5 * (y + Ball(3)._project_flat(y))), "moves when projected again"),
+        (stating(Ball(3), _project_flat=lambda y: 0.9 * Ball(3)._project_flat(y)), "moves when projected again"),
+        (stating(Ball(3), _project_flat=forgetful), "projecting twice gives two answers"),
+        (stating(Ball(3), contains=lambda point, tol=0.0: True), "`contains` accepts a point far outside"),
+        (stating(Ball(3), contains=lambda point, tol=0.0: False), "`contains` refuses a projected point"),
+        (stating(Ball(3), distance=lambda point: 2 * Ball(3).distance(point)), "`distance` is not"),
         (BadSurrogate(3), "outside its surrogate"),
-        (Lenient(3), "accepts a point with nan|accepts a point with a wrong shape"),
-        (Single(3), "did not return a float64 array"),
-        (Flat((2, 2)), r"returned shape \(4,\) instead of \(2, 2\)"),
-        (WrongCode(-2.0, 2.0, shape=2), "compiled projection gives another answer"),
+        (stating(Ball(3), _read=of_any_numbers), "accepts a point with nan|accepts a point with a wrong shape"),
+        (stating(Ball(3), project=lambda point: np.float32(Ball(3).project(point))), "did not return a float64 array"),
+        (
+            stating(Ball((2, 2)), project=lambda point: Ball((2, 2)).project(point).ravel()),
+            r"returned shape \(4,\) instead of \(2, 2\)",
+        ),
+        (
+            stating(Box(-2.0, 2.0, shape=2), _project_flat=lambda y: np.clip(y, -1.0, 1.0)),
+            "compiled projection gives another answer",
+        ),
         (Nameless(2), "repr is empty"),
         (stating(Simplex(3), center=np.zeros(4)), "`center` has shape"),
         (Custom(lambda y: np.clip(y, 0, 1) ** 2, 3, 0.5, 1.0), "Point:"),
         (Custom(clip01, 3, 0.5, 0.87, diameter=1.5), "apart, diameter"),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Domain) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_check_domain_sees(domain, message):
     with pytest.raises(AssertionError, match=message):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import thalweg as tw
 from tests.twins import adagrad as ref
 from tests.twins import adaptive, dynamic
-from tests.worlds import built, tau_of
+from tests.worlds import assert_plays, built, tau_of
 from thalweg._kernels.parts import move, start
 from thalweg.errors import InputError
 from thalweg.experts import AdaGradDescent, Pool
@@ -27,27 +27,6 @@ def ball():
 
 def stream(domain, kind="squared", horizon=HORIZON, seed=3, scale=2.0):
     return dynamic.make_stream(kind, domain, horizon, np.random.default_rng(seed), scale=scale)
-
-
-def builtin(losses):
-    return tw.problems.LinearRegression(np.array([f.features for f in losses]), [f.label for f in losses])
-
-
-def by_step(learner, losses):
-    decisions = []
-    for f in losses:
-        decisions.append(learner.decision)
-        learner.step(f)
-    return np.array(decisions)
-
-
-def assert_plays(make, losses, expected):
-    """By compiled run, round by round, and on losses of one's own."""
-    shape = expected.shape[1:]
-    assert_allclose(tw.play(make(), builtin(losses), decisions=True).decisions, expected, rtol=0, atol=1e-12)
-    assert_allclose(by_step(make(), losses), expected, rtol=0, atol=1e-12)
-    run = tw.play(make(), tw.problems.FromLosses(losses, shape), decisions=True)
-    assert_allclose(run.decisions, expected, rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------- the projection

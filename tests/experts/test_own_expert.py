@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import thalweg as tw
 from tests.twins import adaptive
 from tests.twins.dynamic import Squared, ball, softmax
-from tests.worlds import built
+from tests.worlds import assert_plays, built, stepped
 from thalweg._core.rules import inside
 from thalweg._core.state import Plan, field
 from thalweg._core.types import Floats
@@ -152,19 +152,11 @@ PLACES = {
 @pytest.mark.parametrize("place", ["alone", "pool", pytest.param("cover", marks=pytest.mark.slow)])
 def test_it_plays_what_its_twin_plays(place):
     make, twin = PLACES[place]
-    rows = losses()
-    problem = tw.problems.LinearRegression(np.array([f.features for f in rows]), [f.label for f in rows])
-    expected = twin()
-    assert_allclose(tw.play(make(), problem, decisions=True).decisions, expected, rtol=0, atol=1e-12)
-    learner, later = make(), None
-    for t, f in enumerate(rows):
-        assert_allclose(learner.decision, expected[t], rtol=0, atol=1e-12)
-        if t == 20:
-            later = copy.deepcopy(learner)
-        learner.step(f)
-    for f in rows[20:]:
-        later.step(f)
-    assert np.array_equal(later.decision, learner.decision)
+    rows, expected, learner = losses(), twin(), make()
+    assert_plays(make, rows, expected)
+    stepped(learner, rows[:20])
+    later = copy.deepcopy(learner)
+    assert np.array_equal(stepped(later, rows[20:]), stepped(learner, rows[20:]))
     on_sphere = np.abs(np.linalg.norm(expected - CENTER, axis=1) - RADIUS) < 1e-9
     assert place == "cover" or 0 < on_sphere.sum() < T
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from tests.worlds import ball, ellipsoid, fixed
+from tests.worlds import ball, ellipsoid, fixed, stepped
 from thalweg._kernels import kinds
 from thalweg._kernels.handle import bind
 
@@ -25,14 +25,6 @@ MAKERS = {
 
 def gradients(rounds, seed=0):
     return np.random.default_rng(seed).uniform(-1, 1, (rounds, 3))
-
-
-def played(learner, rows):
-    decisions = []
-    for g in rows:
-        decisions.append(np.array(learner.decision))
-        learner.update(g, 1.0)
-    return np.array(decisions)
 
 
 def words(learner):
@@ -57,10 +49,7 @@ def test_a_cover_that_outgrows_its_slots_and_thresholds_inside_the_reduction(thr
     slots, table = small._memory.sizes["K"], small.inner.machine.thresholds.size
     roomy._memory.grow({"K": 12, "M": 512 * (threshold is not None)})
     one, two = tw.play(small, problem, decisions=True), tw.play(roomy, problem, decisions=True)
-    by_step = []
-    for f in problem:
-        by_step.append(np.array(steps.decision))
-        steps.step(f)
+    by_step = stepped(steps, problem)
     assert small._memory.sizes["K"] > slots + 3
     assert small.markers == roomy.markers == steps.markers
     if threshold is not None:
@@ -86,7 +75,8 @@ def test_rounds_keep_nothing(name):
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_learner_that_is_gone_leaves_no_array_behind(name):
     learner = MAKERS[name]()
-    played(learner, gradients(5))
+    for g in gradients(5):
+        learner.update(g, 1.0)
     left = weakref.ref(words(learner))
     del learner
     gc.collect()

@@ -255,7 +255,14 @@ class CoinBetting:
 # ------------------------------------------------------------------------------------------------------------ experts
 
 
-class ScaleFree:
+class One:
+    """An expert with one point."""
+
+    def learn(self, f):
+        self.update(f.gradient(self.point))
+
+
+class ScaleFree(One):
     """w <- Pi[w - alpha g / sqrt(delta + q)], where q has the present gradient in it."""
 
     def __init__(self, start, project, alpha, delta):
@@ -266,18 +273,7 @@ class ScaleFree:
         self.point = self.project(self.point - self.alpha / math.sqrt(self.delta + self.q) * g)
 
 
-class Anytime:
-    """w <- Pi[w - D/(G sqrt(age)) g], age 1 in its first round."""
-
-    def __init__(self, start, project, diameter, gradient_bound):
-        self.point, self.project, self.step, self.age = start.copy(), project, diameter / gradient_bound, 0
-
-    def update(self, g):
-        self.age += 1
-        self.point = self.project(self.point - self.step / math.sqrt(self.age) * g)
-
-
-class Steps:
+class Steps(One):
     """w <- Pi[w - eta(age) g], age 1 in its first round."""
 
     def __init__(self, start, project, eta):
@@ -286,6 +282,11 @@ class Steps:
     def update(self, g):
         self.age += 1
         self.point = self.project(self.point - self.eta(self.age) * g)
+
+
+def anytime(start, project, diameter, gradient_bound):
+    """Steps D/(G sqrt(age))."""
+    return Steps(start, project, lambda age: diameter / gradient_bound / math.sqrt(age))
 
 
 # ------------------------------------------------------------------------------------------------------------- traces
@@ -417,7 +418,7 @@ def cbce(
         center,
         cover,
         CoinBetting(),
-        lambda J, first: Anytime(first, project, diameter, gradient_bound),
+        lambda J, first: anytime(first, project, diameter, gradient_bound),
         span if gradients == "own" else 2 * gradient_bound * radius,
         gradients,
     )
@@ -481,40 +482,49 @@ def every_round(losses, project, center, cover, meta, make, span, gradients):
         x = combine(p, living)
         trace.note(f, x, living, p)
 
+        sizes = [len(getattr(expert, "points", [expert])) for expert in living.values()]  # of pools, or 1
+        trace.projections += sum(sizes)
         if gradients == "own":
             paid = f.value(x)
             r = {J: (paid - f.value(expert.point)) / span for J, expert in living.items()}
-            own = {J: f.gradient(expert.point) for J, expert in living.items()}
-            trace.value_queries += 1 + len(living)
-            trace.gradient_queries += len(living)
+            trace.value_queries += 1 + sum(n + 1 if n > 1 else 1 for n in sizes)  # one member's value is the expert's
+            trace.gradient_queries += sum(sizes)
+            for expert in living.values():
+                expert.learn(f)
         else:
             g = f.gradient(x)
             r = {J: g @ (x - expert.point) / span for J, expert in living.items()}
-            own = dict.fromkeys(living, g)
             trace.gradients.append(g)
             trace.gradient_queries += 1
+            for expert in living.values():
+                expert.update(g)
         meta.feed(r)
-        for J, expert in living.items():
-            expert.update(own[J])
-        trace.projections += len(living)
     trace.markers = list(range(1, len(losses) + 2))
     return trace.arrays()
 
 
 def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y=None, tol=1e-12, tau=everything):
-    """[Z25, Section 3.1]: [W18] on Y = {y : ||y - c|| <= R}, fed with surrogate gradients, one projection onto X.
+    """[Z25, Section 3.1]: [W18] on Y, fed with surrogate gradients, one projection onto X."""
+    project_y = project_y or ball(center, radius)
+
+    def make(J):
+        return anytime(center, project_y, 2 * radius, gradient_bound)
+
+    return reduced(losses, project, CoinBetting(), make, 2 * gradient_bound * radius, tol, tau)
+
+
+def reduced(losses, project, meta, make, span, tol, tau):
+    """The same on Y = {y : ||y - c|| <= R}, fed with surrogate gradients: experts make(J) on a geometric cover.
 
     `tol` is the accuracy of `project`: where ||y - x|| is smaller, relatively, there is no direction from x to y.
     """
-    project_y = project_y or ball(center, radius)
     trace = CoverTrace()
-    meta = CoinBetting()
     starts = by_start(geometric_cover(len(losses) + 1))
     living = {}
     for t, f in enumerate(losses, start=1):
         living = {J: expert for J, expert in living.items() if J[1] >= t}
         for J in starts[t]:
-            living[J] = Anytime(center, project_y, 2 * radius, gradient_bound)
+            living[J] = make(J)
             meta.admit(J)
         living = ordered(living)
         p = meta.weights(list(living))
@@ -526,7 +536,7 @@ def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y
         trace.gradient_queries += 1
         h = surrogate_gradient(g, y, x, tol, tau)
         trace.add(gradients=g, fed=h, inner=y)
-        meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
+        meta.feed({J: h @ (y - expert.point) / span for J, expert in living.items()})
         for expert in living.values():
             expert.update(h)
     trace.markers = list(range(1, len(losses) + 2))

@@ -221,38 +221,30 @@ def surrogate_gradient(g, y, x, tol=1e-7, tau=everything):
 # -------------------------------------------------------------------------------------------------------- one learner
 
 
-def ogd(losses, project, center, *, step_size=None, diameter=None, gradient_bound=None, horizon=None):
-    """Zinkevich 2003: x_{t+1} = Pi_X[x_t - eta_t g_t], eta_t fixed, D/(G sqrt T) or D/(G sqrt t)."""
+def descent(losses, project, center, eta):
+    """Gradient descent; eta(t, q) is the step of round t, q the sum of squared gradients up to it."""
     trace = Trace()
-    x = project(center)
+    x, q = project(center), 0.0
     for t, f in enumerate(losses, start=1):
         g = f.gradient(x)
         trace.gradient_queries += 1
         trace.add(decisions=x, losses=f.value(x), gradients=g)
-        if step_size is not None:
-            eta = step_size
-        elif horizon is not None:
-            eta = diameter / (gradient_bound * math.sqrt(horizon))
-        else:
-            eta = diameter / (gradient_bound * math.sqrt(t))
-        x = project(x - eta * g)
+        q = q + g @ g
+        x = project(x - eta(t, q) * g)
         trace.projections += 1
     return trace.arrays()
+
+
+def ogd(losses, project, center, *, step_size=None, diameter=None, gradient_bound=None, horizon=None):
+    """Zinkevich 2003: x_{t+1} = Pi_X[x_t - eta_t g_t], eta_t fixed, D/(G sqrt T) or D/(G sqrt t)."""
+    if step_size is not None:
+        return descent(losses, project, center, lambda t, q: step_size)
+    return descent(losses, project, center, lambda t, q: diameter / (gradient_bound * math.sqrt(horizon or t)))
 
 
 def sogd(losses, project, center, *, scale, delta=1.0):
     """Scale-free OGD: eta_t = alpha / sqrt(delta + sum_{s<=t} ||g_s||^2). The sum has the current gradient in it."""
-    trace = Trace()
-    x = project(center)
-    q = 0.0
-    for f in losses:
-        g = f.gradient(x)
-        trace.gradient_queries += 1
-        trace.add(decisions=x, losses=f.value(x), gradients=g)
-        q = q + g @ g
-        x = project(x - scale / math.sqrt(delta + q) * g)
-        trace.projections += 1
-    return trace.arrays()
+    return descent(losses, project, center, lambda t, q: scale / math.sqrt(delta + q))
 
 
 # ---------------------------------------------------------------------------------------------- ensembles on X itself

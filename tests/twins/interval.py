@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tests.twins.adaptive import AdaNormalHedge, CoverTrace, by_start, combine, geometric_cover, ordered
+from tests.twins.adaptive import AdaNormalHedge, every_round, mu, reduced
 from tests.twins.dynamic import (
     ader_pool,
     ader_prior,
@@ -21,7 +21,6 @@ from tests.twins.dynamic import (
     minimax_rate,
     small_loss_rate,
     softmax,
-    surrogate_gradient,
 )
 
 
@@ -43,6 +42,10 @@ class Pool:
         """One gradient for all, linear losses."""
         self.move([h] * len(self.etas), self.points @ h, h @ h)
 
+    def learn(self, f):
+        """Each member its own gradient and value."""
+        self.move([f.gradient(point) for point in self.points], np.array([f.value(point) for point in self.points]))
+
     def move(self, gradients, losses, square=0.0):
         self.losses = self.losses + losses
         self.q += square
@@ -63,81 +66,37 @@ def aoa(losses, project, center, *, diameter, gradient_bound, loss_bound, gradie
     With one gradient for all the losses are linearised and the experts are improved Aders.
     """
     span = loss_bound if gradients == "own" else gradient_bound * diameter
-    trace, meta, living = CoverTrace(), AdaNormalHedge(), {}
-    starts = by_start(geometric_cover(len(losses) + 1))
-    start = project(center)
-    for t, f in enumerate(losses, start=1):
-        living = {J: expert for J, expert in living.items() if J[1] >= t}
-        for J in starts[t]:
-            length = J[1] - J[0] + 1
-            etas = ader_pool(length, diameter, gradient_bound)
-            rate = ader_rate(length, span if gradients == "own" else 2 * span)
-            living[J] = Pool(start, project, etas, ader_prior(len(etas)), lambda q, rate=rate: rate)
-            meta.admit(J)
-        living = ordered(living)
-        p = meta.weights(list(living))
-        x = combine(p, living)
-        trace.note(f, x, living, p)
-        r = {}
-        if gradients == "own":
-            paid = f.value(x)
-            trace.value_queries += 1
-        else:
-            g = f.gradient(x)
-            trace.gradient_queries += 1
-        for J, expert in living.items():
-            trace.projections += len(expert.points)
-            if gradients == "shared":
-                r[J] = g @ (x - expert.point) / span
-                expert.update(g)
-                continue
-            r[J] = (paid - f.value(expert.point)) / span
-            each = [f.gradient(point) for point in expert.points]
-            values = np.array([f.value(point) for point in expert.points])
-            expert.move(each, values)
-            trace.value_queries += 1 + len(values)
-            trace.gradient_queries += len(each)
-        meta.feed(r)
-    return trace.arrays()
+
+    def make(J, start):
+        length = J[1] - J[0] + 1
+        etas = ader_pool(length, diameter, gradient_bound)
+        rate = ader_rate(length, span if gradients == "own" else 2 * span)
+        return Pool(start, project, etas, ader_prior(len(etas)), lambda q: rate)
+
+    return every_round(losses, project, center, "geometric", AdaNormalHedge(), make, span, gradients)
 
 
 def efficient_aoa(losses, project, center, radius, *, diameter, gradient_bound, tau=everything):
     """[Z25, Section 4.2]: linearised AOA on Y = {y : ||y - c|| <= R}, one projection onto X."""
-    trace, meta, living = CoverTrace(), AdaNormalHedge(), {}
-    starts = by_start(geometric_cover(len(losses) + 1))
     project_y = ball(center, radius)
-    for t, f in enumerate(losses, start=1):
-        living = {J: expert for J, expert in living.items() if J[1] >= t}
-        for J in starts[t]:
-            length = J[1] - J[0] + 1
-            etas = minimax_pool(length, radius, diameter, gradient_bound)
-            N = len(etas)
-            rate = minimax_rate(N, length, radius, gradient_bound)
-            living[J] = Pool(center, project_y, etas, np.full(N, 1 / N), lambda q, rate=rate: rate)
-            meta.admit(J)
-        living = ordered(living)
-        p = meta.weights(list(living))
-        y = combine(p, living)
-        x = project(y)
-        trace.projections += 1
-        trace.note(f, x, living, p)
-        g = f.gradient(x)
-        trace.gradient_queries += 1
-        h = surrogate_gradient(g, y, x, 1e-12, tau)
-        meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
-        for expert in living.values():
-            expert.update(h)
-    return trace.arrays()
+
+    def make(J):
+        length = J[1] - J[0] + 1
+        etas = minimax_pool(length, radius, diameter, gradient_bound)
+        N = len(etas)
+        rate = minimax_rate(N, length, radius, gradient_bound)
+        return Pool(center, project_y, etas, np.full(N, 1 / N), lambda q: rate)
+
+    return reduced(losses, project, AdaNormalHedge(), make, 2 * gradient_bound * radius, 1e-12, tau)
 
 
 def interval_threshold(m, T, G, L, R, N):
     """[Z25, Theorem 5] with R for D."""
-    mu = math.log(1 + (1 + math.log(1 + T)) / (2 * math.e))
     s = math.sqrt(math.log(1 + 2 * m))
     return (
-        7 * L * (12 * R * s + 4 * R * mu + 6 * R * math.sqrt(math.log(N))) ** 2
+        7 * L * (12 * R * s + 4 * R * mu(T) + 6 * R * math.sqrt(math.log(N))) ** 2
         + 54 * G * R * s**2
-        + 18 * G * R * mu
+        + 18 * G * R * mu(T)
         + 3 * (6 + G**2 * R**2) * math.sqrt(math.log(N)) / 2
         + (630 * L + 23) * R**2
         + 9

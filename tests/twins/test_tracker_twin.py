@@ -34,13 +34,18 @@ def feed(twin, rounds, values=True):
     return np.array(points)
 
 
-def turning(twin, values=True, scale=1.0, rounds=400):
-    """Vector E: squared losses whose best decision turns around every 50 rounds."""
-    total, points = 0.0, []
+def residuals(twin, rounds):
+    """(t, a, <a, x> - b) of losses whose best decision turns around every 50 rounds."""
     for t in range(1, rounds + 1):
         a = np.array([math.cos(t), math.sin(2 * t)])
         u = np.array([1.0, -0.5]) * (1 if t // 50 % 2 == 0 else -1)
-        residual = a @ twin.x - (a @ u + 0.5 * math.sin(3 * t))
+        yield t, a, a @ twin.x - (a @ u + 0.5 * math.sin(3 * t))
+
+
+def turning(twin, values=True, scale=1.0, rounds=400):
+    """Vector E: squared losses."""
+    total, points = 0.0, []
+    for _, a, residual in residuals(twin, rounds):
         f = residual**2 / 2
         total += f
         twin.update(scale * (residual * a), scale * f if values else None)
@@ -51,10 +56,7 @@ def turning(twin, values=True, scale=1.0, rounds=400):
 def growing(twin, growth, values=True, scale=1.0, rounds=900):
     """Absolute losses around the same decisions, that grow: markers, newcomers in records, records anchored again."""
     points, newcomers, anchored = [], 0, 0
-    for t in range(1, rounds + 1):
-        a = np.array([math.cos(t), math.sin(2 * t)])
-        u = np.array([1.0, -0.5]) * (1 if t // 50 % 2 == 0 else -1)
-        residual = a @ twin.x - (a @ u + 0.5 * math.sin(3 * t))
+    for t, a, residual in residuals(twin, rounds):
         size, members, records = scale * growth**t, len(twin.members), len(twin.records)
         twin.update(size * (np.sign(residual) * a), size * abs(residual) if values else None)
         newcomers += len(twin.members) > members and records > 1

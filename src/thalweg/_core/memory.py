@@ -6,7 +6,7 @@ Learners, estimators, PCA learners and controllers *have* one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from thalweg._core.guests import remember, return_to
@@ -191,11 +191,9 @@ class Memory:
         block.memory[:] = words
         self.adopt(block, sizes)
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
+    def all_or_nothing(self) -> AbstractContextManager[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are restored."""
-        with together((self,)):
-            yield
+        return together((self,))
 
     def _remember(self) -> Remembered:
         """Return a snapshot, and the guests with theirs."""

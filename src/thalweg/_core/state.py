@@ -133,18 +133,6 @@ def declared(kind: type) -> dict[str, Field | Part]:
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
-def _no_relations(s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-    yield from ()
-
-
-def _same_past(s: object, c: object, past: Past) -> Mapping[str, Past]:
-    return {}
-
-
-def _zeros(s: object, c: object) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Plan:
     """Everything that is needed to build a state.
@@ -176,9 +164,9 @@ class Plan:
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     parts: Mapping[str, Plan] = dataclasses.field(default_factory=dict)
     facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
-    pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
-    begin: Callable[[Any, Any], None] = _zeros
+    holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = lambda s, c, past: iter(())
+    pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = lambda s, c, past: {}
+    begin: Callable[[Any, Any], None] = lambda s, c: None
     several: Mapping[str, tuple[Plan, ...]] = dataclasses.field(default_factory=dict)
 
     def shape(self, said: Field) -> tuple[int, ...]:

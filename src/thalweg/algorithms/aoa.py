@@ -169,7 +169,6 @@ class EfficientAOA(OnCover, OneProjection):
                 horizon=horizon,
             ),
             surrogate=surrogate,
-            horizon=horizon,
             gradient_bound=G,
             on_violation=on_violation,
         )

@@ -207,7 +207,6 @@ class EfficientCutkosky(OneProjection):
             surrogate=surrogate,
             on_violation=on_violation,
         )
-        self.surrogate = self.inner.domain
 
     @property
     def levels(self) -> int:

@@ -39,7 +39,7 @@ from thalweg._core.rules import SLACK, counter_field, counters, inside
 from thalweg._core.state import Block, Past, Plan, field, part, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_count, check_positive
-from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import projected_points
 from thalweg._kernels.parts import start as begin
 from thalweg.algorithms import _delayed_pool
@@ -223,25 +223,33 @@ class EfficientDelayed(DelayedFeedback):
 
     # ------------------------------------------------------------------ a round
 
-    def _keep(self, t: int) -> None:
-        s, row = self._memory.state, t % self._rows
-        s.y[row], s.points[row] = s.pool.y[0], projected_points(s.pool)[0]
-
     def _make_decision(self) -> Floats:
         x, s = np.empty(self.domain.dim), self._memory.state
         self.domain._project_into(s.y[self.rounds % self._rows], x, self._memory.settings.h)  # (4)
         return x
 
-    def _open(self, t: int) -> None:
-        s, row = self._memory.state, t % self._rows
-        s.tally[FORGOTTEN] += t >= self._rows and s.due[row] < 0
-        s.due[row], s.gradients[row] = -1, 0.0
-        s.clock[PROJECTIONS] += 1  # that of the round that ends
-        _delayed_pool.reweigh(self._memory.handle)  # (3)
-        self._keep(t)
+    def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
+        """See `DelayedFeedback._commit`."""
+        with self._memory.all_or_nothing():
+            if due is not None:
+                self._answer(s, due, loss, clipped)
+                self._memory.state.gradients[s % self._rows] = self._feedback.g
+            if end:
+                self._end()
 
-    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
-        self._memory.state.gradients[s % self._rows] = gradient
+    def _end(self) -> None:
+        """Learn from the feedback that is due, and begin the next round, whose row is free."""
+        s, t = self._memory.state, self.rounds
+        self._shown = None
+        for due in sorted(t - (t - row) % self._rows for row in np.flatnonzero(s.due == t).tolist()):
+            self._apply(due)
+        row = (t + 1) % self._rows
+        s.clock[ROUNDS], s.clock[FRESH] = t + 1, 0
+        s.clock[PROJECTIONS] += 1  # that of the round that ends
+        s.tally[FORGOTTEN] += t + 1 >= self._rows and s.due[row] < 0
+        s.due[row], s.gradients[row] = -1, 0.0
+        _delayed_pool.reweigh(self._memory.handle)  # (3)
+        s.y[row], s.points[row] = s.pool.y[0], projected_points(s.pool)[0]
 
     def _apply(self, s: int) -> None:
         state, t, row = self._memory.state, self.rounds, s % self._rows

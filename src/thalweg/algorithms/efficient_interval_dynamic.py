@@ -143,7 +143,5 @@ class EfficientIntervalDynamic(OnCover, OneProjection):
                 horizon=T,
             )
 
-        super().__init__(
-            domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
-        )
+        super().__init__(domain, make_inner, surrogate=surrogate, gradient_bound=G, on_violation=on_violation)
         self.smoothness = L

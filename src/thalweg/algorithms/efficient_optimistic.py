@@ -35,9 +35,11 @@ from thalweg.algorithms.pools import hint_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.learners.base import read_start
+from thalweg.learners.base import Learner, Shown, read_start
+from thalweg.learners.contract import core
 from thalweg.learners.one_projection import OneProjection
-from thalweg.learners.optimistic import Optimistic
+from thalweg.learners.optimistic import Hinted, HintedSettings, HintedState, take_hint
+from thalweg.metas.hedge import rate
 from thalweg.theorems import bounds
 from thalweg.theorems._base import Theorem, path_length
 
@@ -52,12 +54,31 @@ class Guessed(Theorem):
 
     def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
-        first = float(np.linalg.norm(self.inner.machine.origin - u[0]))
-        distances = bounds.descent(self.inner.step_sizes, self.R, path_length(u), first)
-        Q = float(self.squares[start:stop].sum())
-        return bounds.optimistic(
-            distances, self.inner.step_sizes, self.R, self.G, self.inner.spread, self.inner.error, Q
-        )
+        inner, Q = self.inner, float(self.squares[start:stop].sum())
+        first = float(np.linalg.norm(inner.origin - u[0]))
+        distances = bounds.descent(inner.steps, self.R, path_length(u), first)
+        return bounds.optimistic(distances, inner.steps, self.R, self.G, inner.spread, self.learner.hint_error, Q)
+
+
+def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
+    """p_t: of the N members that lean on the hint, then of the N that do not."""
+    return s.weights.copy()
+
+
+def _meta_rate(learner: Learner, s: HintedState, c: HintedSettings) -> float:
+    """epsilon_t, the rate behind the present weights."""
+    return float(rate(c.meta.epsilon[0], c.meta.radius[0], s.meta.sums[0]))
+
+
+def _points(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
+    """yhat_{t,i}, (N, *shape)."""
+    found: Floats = s.members.points[0].reshape(-1, *learner.domain.shape).copy()
+    return found
+
+
+def _hint_error(learner: Learner, s: HintedState, c: HintedSettings) -> float:
+    """E, the sum of ||g_t - m_t||^2 over the rounds so far: how well the gradients were guessed."""
+    return float(s.error[0])
 
 
 class EfficientOptimistic(OneProjection):
@@ -125,8 +146,10 @@ class EfficientOptimistic(OneProjection):
     tight_surrogate = False
     makes_ahead = False  # a hint between two rounds changes the decision
 
-    inner: Optimistic
+    inner: Hinted
     gradient_bound: float
+    weights, points = Shown(_weights), Shown(_points)
+    meta_rate, hint_error = Shown(_meta_rate), Shown(_hint_error)
 
     def __init__(
         self,
@@ -144,12 +167,12 @@ class EfficientOptimistic(OneProjection):
         G = check_positive(name, "gradient_bound", gradient_bound)
         L = None if smoothness is None else check_positive(name, "smoothness", smoothness)
 
-        def make_inner(Y: Domain) -> Optimistic:
+        def make_inner(Y: Domain) -> Hinted:
             home = None if start is None else read_start(name, domain, start)
             steps = hint_pool(T, G, Y.radius, L)
             Rho, log = Y.radius + float(steps[-1]) * G / 2, math.log(2 * steps.size)
             spread = max(Rho * G, 16 * (L or 0.0) * Rho**2 * (math.sqrt(log) + log))
-            return Optimistic(Y, steps, G, spread=spread, start=home, owner=name)
+            return Hinted(name, Y, steps, G, spread=spread, start=home)
 
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
@@ -176,9 +199,5 @@ class EfficientOptimistic(OneProjection):
         if norm > self.gradient_bound:
             m *= self.gradient_bound / norm
         self._forget_decision()
-        self.inner.take_hint(m)
-
-    @property
-    def hint_error(self) -> float:
-        """E, the sum of ||g_t - m_t||^2 over the rounds so far: how well the gradients were guessed."""
-        return self.inner.error
+        s, c = core(self._memory.state), core(self._memory.settings)
+        take_hint(s.mean, s.weights, c.steps, m, s.hint, s.y)  # in one call: Ctrl-C comes before or after

@@ -48,13 +48,10 @@ class Priced(Theorem):
     name = "regret with a price on moving (Zhao et al. 2023)"
     whole = True
 
-    def __init__(self, learner: "Scream | EfficientScream", paid: Floats, squares: Floats) -> None:
-        super().__init__(learner, paid, squares)
-        self.regret_bound = learner.regret_bound
-
     def bound(self, start: int, stop: int, u: Floats, losses: Floats) -> float:
         """See `Theorem.bound`."""
-        return self.regret_bound(path_length(u), stop - start)
+        allowed: float = self.learner.regret_bound(path_length(u), stop - start)
+        return allowed
 
 
 class Scream(Pooled, Alone):

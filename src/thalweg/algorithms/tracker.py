@@ -59,7 +59,6 @@ class Tracked(Theorem):
 
     def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
         super().__init__(learner, paid, squares)
-        self.learner = learner
         self.whole = not learner.intervals
         floor = learner.loss_floor
         self.floor = floor if learner.queries.values > 0 else None

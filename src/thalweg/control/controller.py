@@ -2,12 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.interrupts import interrupts
 from thalweg._core.memory import Fixed, Memory
 from thalweg._core.recorded import Recorded, parameters
 from thalweg._core.rules import CLOSE, counter_field
@@ -19,7 +18,7 @@ from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
-from thalweg.learners.base import Queries, extended
+from thalweg.learners.base import Extendable, Queries
 
 __all__ = ["ACTED", "ROUNDS", "Controller", "ControllerState"]
 
@@ -35,7 +34,7 @@ class ControllerState(NamedTuple):
     clock: Ints = counter_field(2)
 
 
-class Controller(Kept, Recorded, ABC):
+class Controller(Extendable, Kept, Recorded, ABC):
     """A controller of a known linear system, one round at a time.
 
     Parameters
@@ -55,7 +54,6 @@ class Controller(Kept, Recorded, ABC):
     other, `_holds`.
     """
 
-    anytime = False
     _noun = "controller"
     _longest = float("inf")  # of a disturbance, where no bound was given
 
@@ -112,15 +110,10 @@ class Controller(Kept, Recorded, ABC):
     def act(self, state: ArrayLike) -> Floats:
         """Return the input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
-        u, memory = self._decide(x), self._memory
-        s, before = memory.state, memory.snapshot()
-        try:
+        u, s = self._decide(x), self._memory.state
+        with self._memory.all_or_nothing():  # Ctrl-C
             s.x[:], s.u[:] = x, u
             s.clock[ACTED] = 1
-        except BaseException:  # Ctrl-C
-            with interrupts():  # a second one waits
-                memory.roll_back(before)
-            raise
         return u
 
     def observe(self, cost: Cost, next_state: ArrayLike) -> None:
@@ -162,15 +155,6 @@ class Controller(Kept, Recorded, ABC):
     def clipped(self) -> int:
         """Gradients that were scaled down to their bound."""
         return 0
-
-    def extended(self, horizon: int) -> Self:
-        """Return another one for a longer horizon, counted from its first round. See `Learner.extended`."""
-        longer: Self = extended(self, horizon)
-        return longer
-
-    def _restarted(self, rounds: int) -> dict[str, Any]:
-        """Return the arguments that change for one that is to play further rounds from here."""
-        return {"horizon": rounds}
 
     def _answers(self, s: Any, policy: Floats) -> bool:
         """Whether the input of a state is -K x plus the policy's part, where a round is under way."""

@@ -10,7 +10,6 @@ is in `thalweg.control.policy`.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -166,8 +165,8 @@ class LearnedController(Controller):
             s.scales[BOUND:] = G, price
 
     def _moved(self, memory: Memory) -> None:
-        """Forget calls that were bound to other arrays, and seat the learner that the scales ask for."""
-        vars(self).pop("_calls", None)
+        """Bind calls to the arrays, and seat the learner that the scales ask for."""
+        self._calls = self._bind(memory.state.past)
         self._seat(memory)
 
     def _seat(self, memory: Memory) -> None:
@@ -234,14 +233,14 @@ class LearnedController(Controller):
             raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
         if learner is not None:
             learner.update(calls.G)  # (3)
-        if learner is None or (self._rescales and length > self._memory.state.scales[BOUND]):
+        rescales = self.on_violation == "rescale" and self.constants.gradient_bound is None
+        if learner is None or (rescales and length > self._memory.state.scales[BOUND]):
             self._measure(length, calls.r)
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
 
-    @cached_property
-    def _calls(self) -> _PolicyCalls:
-        (H, n, d), past, zeros = self.policy.shape, self._memory.state.past, np.zeros
+    def _bind(self, past: Floats) -> _PolicyCalls:
+        (H, n, d), zeros = self.policy.shape, np.zeros
         M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
         q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
         read, gain = M.view(), self.gain.view()
@@ -253,10 +252,6 @@ class LearnedController(Controller):
             kernels.gradient.ready(past, plant, c_x, c_u, q, r, G),
             M, x, u, y, v, c_x, c_u, r, G,
         )  # fmt: skip
-
-    @property
-    def _rescales(self) -> bool:
-        return self.on_violation == "rescale" and self.constants.gradient_bound is None
 
     def _measure(self, length: float, r: Floats) -> None:
         """Play a round of measuring the scales of the loss; the last one starts the learner, later ones restart it."""
@@ -296,7 +291,7 @@ class LearnedController(Controller):
         given = super()._arguments() | exact
         return {name: value for name, value in given.items() if name not in ("Q", "R")}  # they are in the gain
 
-    def _restarted(self, rounds: int) -> dict[str, Any]:
+    def _restarted(self, rounds: int) -> dict[str, object]:
         restarted = super()._restarted(rounds)
         if self.learner is not None:  # the measured scales are known
             scales = self.gradient_bound, self.switching_cost

@@ -160,16 +160,11 @@ class TruncatedLoss:
     def gradient(self, M: ArrayLike) -> Floats:
         """(5), as a new array."""
         y, v = self.policy.truncated(M, self.past)
-        c_x, c_u = read_gradients("TruncatedLoss", self.policy.system, self.cost.gradients(y, v))
-        return truncated_gradient(self.policy, self.past, c_x, c_u)[0]
-
-
-def truncated_gradient(policy: DAC, past: Floats, c_x: Floats, c_u: Floats) -> tuple[Floats, Floats]:
-    """(5) from the gradients of the cost at (y, v); and the vectors B'(F^j)'q, (H + 1, d_u)."""
-    q, r = np.empty(policy.system.state_dim), np.empty((policy.memory + 1, policy.system.input_dim))
-    G = np.empty(policy.shape)
-    kernels.gradient(past, policy.response, c_x, c_u, q, r, G)
-    return G, r
+        policy, G = self.policy, np.empty(self.shape)
+        c_x, c_u = read_gradients("TruncatedLoss", policy.system, self.cost.gradients(y, v))
+        q, r = np.empty_like(y), np.empty((policy.memory + 1, v.size))  # working memory
+        kernels.gradient(self.past, policy.response, c_x, c_u, q, r, G)
+        return G
 
 
 def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Floats, Floats]:

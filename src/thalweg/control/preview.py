@@ -16,7 +16,6 @@ means is optimal where the disturbances are an autoregression with known coeffic
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +103,7 @@ class Preview(Controller):
         self._allocate(PreviewState, {"p": p, "n": p + 1}, moved=self._moved)
 
     def _moved(self, memory: Memory) -> None:
-        vars(self).pop("_call", None)  # it was bound to other arrays
+        self._call = self._ready(memory.state)
 
     def _holds(self, s: PreviewState, past: Past) -> Iterator[tuple[str, bool]]:
         longest, rounds = self.disturbance_bound or LARGEST_DISTURBANCE, max(past.rounds, 0)
@@ -126,10 +125,6 @@ class Preview(Controller):
         yield "input", self._answers(s, v)
 
     # ------------------------------------------------------------------ a round
-
-    @cached_property
-    def _call(self) -> tuple[Call, Floats]:
-        return self._ready(self._memory.state)
 
     def _ready(self, s: PreviewState) -> tuple[Call, Floats]:
         """Return a call of the preview, and the array that it writes to. The call must outlive its runs."""

@@ -38,12 +38,11 @@ class Box(Domain):
         up = check_array("Box", "upper", upper, finite=False)
         if shape is None and low.ndim == up.ndim == 0:
             raise InputError("Box needs 'shape' when both bounds are numbers: Box(-1.0, 1.0, shape=3).")
+        size = None if shape is None else check_shape("Box", "shape", shape)
         try:
-            size = np.broadcast_shapes(low.shape, up.shape) if shape is None else check_shape("Box", "shape", shape)
+            size = np.broadcast_shapes(low.shape, up.shape) if size is None else size
             low, up = np.broadcast_to(low, size), np.broadcast_to(up, size)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
+        except ValueError:
             raise InputError(
                 f"The bounds of Box must have the shape of a point or broadcast to it. "
                 f"Got lower of shape {low.shape}, upper of shape {up.shape} and shape={shape}."

@@ -6,6 +6,7 @@ reader of feedback. Named algorithms are classes that build a machine and hand i
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 import warnings
@@ -44,11 +45,13 @@ if TYPE_CHECKING:
     from thalweg.problems.linear_model import LinearModel
 
 __all__ = [
+    "Extendable",
     "Foreign",
     "Learner",
     "Queries",
     "Shown",
     "bounded",
+    "check_made",
     "check_takes_losses",
     "outside",
     "read_decision",
@@ -162,7 +165,55 @@ class Shown(Generic[T]):
         raise AttributeError("this attribute is computed from the state and cannot be set")
 
 
-class Learner(Kept, Recorded):
+class Extendable:
+    """A learner or controller that plays up to a horizon, if it has one; its other bases are `Kept` and `Recorded`."""
+
+    anytime = False  # the guarantee needs no horizon; if one is given, it only sets the capacity
+    lasts = False  # the state stays valid when the horizon gets longer; not inherited
+    _warned_of_horizon = False
+
+    def extended(self, horizon: int) -> Self:
+        """Return another one like this for a longer horizon, counted from its first round.
+
+        If the horizon only sets a capacity, the state is kept, and only capacity and warnings change. If it is used
+        for tuning, the new learner restarts: it is tuned for the remaining rounds and, if it takes a `start`, begins
+        at the current decision. Each stretch then has its own guarantee, and regrets add up.
+        docs/run-in-a-service.md lists which learners do which.
+
+        Examples
+        --------
+        >>> import thalweg as tw
+        >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=1.0, horizon=10)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        CBCE(Ball(2, radius=1), gradient_bound=1, horizon=1000; 1 rounds played)
+        >>> learner = tw.Ader(tw.domains.Ball(2), horizon=10, gradient_bound=1.0)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
+        """
+        mine: Any = self
+        name, present = type(self).__name__, getattr(self, "horizon", None)
+        if present is None:
+            raise InputError(f"{name} was built without a horizon: it can go on as it is.")
+        T, least = check_count(name, "horizon", horizon), max(present, mine.rounds + 1)
+        if least > T and present != T:
+            raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
+        lasts = "lasts" in vars(type(self)) and self.lasts
+        if not (lasts or self.anytime or present == T):
+            restarted: Self = build(type(self), mine._arguments() | self._restarted(T - mine.rounds))
+            return restarted
+        longer: Any = build(type(self), mine._arguments() | {"horizon": T})
+        longer.restore(mine.state() | {f"settings.{key}": value for key, value in longer._settings().items()})
+        same: Self = longer
+        return same
+
+    def _restarted(self, rounds: int) -> dict[str, object]:
+        """Return the arguments that change for one that is to play further rounds from here."""
+        return {"horizon": rounds}
+
+
+class Learner(Extendable, Kept, Recorded):
     """An online learner on a convex set.
 
     Parameters
@@ -187,11 +238,8 @@ class Learner(Kept, Recorded):
     """
 
     card: ClassVar[Card | None] = None  # its guarantee and recipe: see `thalweg.cards`
-    anytime = False  # the guarantee needs no horizon; if one is given, it only sets the capacity
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     values_only = False  # `update` takes values at points chosen by the learner, not gradients
-    lasts = False  # the state stays valid when the horizon gets longer; not inherited
-    _warned_of_horizon = False
     _warned_of_clipping = False
 
     def __new__(cls, *args: object, **options: object) -> Self:
@@ -463,48 +511,10 @@ class Learner(Kept, Recorded):
             super().reset()
         self._warned_of_horizon = False
 
-    def extended(self, horizon: int) -> Self:
-        """Return a learner like this one for a longer horizon, counted from its first round.
-
-        If the horizon only sets a capacity, the state is kept, and only capacity and warnings change. If it is used
-        for tuning, the new learner restarts: it is tuned for the remaining rounds and, if it takes a `start`, begins
-        at the current decision. Each stretch then has its own guarantee, and regrets add up.
-        docs/run-in-a-service.md lists which learners do which.
-
-        Examples
-        --------
-        >>> import thalweg as tw
-        >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=1.0, horizon=10)
-        >>> learner.update([1.0, 0.0])
-        >>> learner.extended(1000)
-        CBCE(Ball(2, radius=1), gradient_bound=1, horizon=1000; 1 rounds played)
-        >>> learner = tw.Ader(tw.domains.Ball(2), horizon=10, gradient_bound=1.0)
-        >>> learner.update([1.0, 0.0])
-        >>> learner.extended(1000)
-        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
-        """
-        return extended(self, horizon)
-
     def _restarted(self, rounds: int) -> dict[str, object]:
         """Return the arguments that change for a learner that continues from here."""
         here: dict[str, object] = {"start": self.decision} if "start" in parameters(type(self)) else {}
-        return {"horizon": rounds} | here
-
-
-def extended(learner: Any, horizon: int) -> Any:
-    """Return a learner or controller like this one for a longer horizon; see `Learner.extended`."""
-    name, present = type(learner).__name__, getattr(learner, "horizon", None)
-    if present is None:
-        raise InputError(f"{name} was built without a horizon: it can go on as it is.")
-    T, least = check_count(name, "horizon", horizon), max(present, learner.rounds + 1)
-    if least > T and present != T:
-        raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
-    lasts = "lasts" in vars(type(learner)) and learner.lasts
-    if not (lasts or learner.anytime or present == T):
-        return build(type(learner), learner._arguments() | learner._restarted(T - learner.rounds))
-    longer = build(type(learner), learner._arguments() | {"horizon": T})
-    longer.restore(learner.state() | {f"settings.{key}": value for key, value in longer._settings().items()})
-    return longer
+        return super()._restarted(rounds) | here
 
 
 def check_takes_losses(owner: str, learner: object) -> None:
@@ -514,6 +524,21 @@ def check_takes_losses(owner: str, learner: object) -> None:
             f"{owner} needs a learner that takes losses. Got {type(learner).__name__}, which takes instances: "
             "call its update(x) in a loop of your own."
         )
+
+
+def check_made(owner: str, maker: str, made: object) -> None:
+    """Refuse the answer of a user's function that is no learner, or one that takes instances."""
+    missing = [name for name in ("decision", "update", "state", "restore", "reset") if not _has(made, name)]
+    if missing or isinstance(made, type):
+        lacks = f", and it lacks {', '.join(missing)}" if missing else ""
+        raise InputError(f"{owner} cannot use {short_repr(made)}: {maker} must return a learner{lacks}.")
+    check_takes_losses(owner, made)
+
+
+def _has(made: object, name: str) -> bool:
+    """Whether an object has an attribute; a decision is not made for that."""
+    missing = object()
+    return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
 
 
 @cache

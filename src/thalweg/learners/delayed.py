@@ -17,27 +17,27 @@ most G D.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._core.interrupts import interrupts
-from thalweg._core.memory import Memory, Snapshot
+from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, feasible
-from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
+from thalweg._core.saving import check_kind
 from thalweg._core.state import Past, Plan, field, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import ask, short_repr, wrong
-from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
+from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import Call, inner, kernel
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
-from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
+from thalweg.learners.base import Learner, Queries, bounded, check_made, read_decision, watch_horizon
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.learners.limits import limits_of
 from thalweg.problems.linear_model import LinearModel
@@ -116,6 +116,10 @@ def _first_free(s: DelayedState, c: DelayedSettings, t: int) -> int:
         if c.waits[k] == 0:
             return k
     return NO_COPY
+
+
+class _Refused(Exception):
+    """A copy refused a round of a run: the run is undone."""
 
 
 class Turns(Waiting):
@@ -231,11 +235,7 @@ class Delayed(DelayedFeedback):
         """Return one more learner, checked to be built `like` the first, if there is one."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
-        missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
-        if missing or isinstance(made, type):
-            lacks = f", and it lacks {', '.join(missing)}" if missing else ""
-            raise InputError(f"{name} cannot use {short_repr(made)}: make_learner must return a learner{lacks}.")
-        check_takes_losses(name, made)
+        check_made(name, "make_learner", made)
         kind = type(made).__name__
         if getattr(made, "takes_late", False):
             raise InputError(f"{name} cannot use {kind}, which takes delayed feedback itself.")
@@ -350,23 +350,16 @@ class Delayed(DelayedFeedback):
                 return
         super().advance()
 
-    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
-        """Do nothing: in `_commit` the copy learns once all else is done."""
-
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
         """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
-        state, row = self._memory.state, s % self._rows
-        copy, count = self._copies[self._holders[row]], len(self._copies)
+        state, copy, count = self._memory.state, self._copies[self._holders[s % self._rows]], len(self._copies)
         ours = self._ours  # rounds of our learners are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
         changing = state.clock, state.due, state.holders, state.copies
         before, shown = [array.copy() for array in changing], self._shown
         try:
             if due is not None:
-                state.due[row] = due
-                state.clock[GRADIENTS] += 1
-                state.clock[CLIPPED] += clipped
-                state.clock[VALUES] += self.uses_loss and loss is not None
+                self._answer(s, due, loss, clipped)
             if end:
                 self._shown = None
                 self._open(self.rounds + 1)
@@ -408,18 +401,15 @@ class Delayed(DelayedFeedback):
         """As `Learner._play`: where the copies take turns each plays its part of the rounds."""
         size = FIRST_STRETCH * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
-            before = [(learner._memory, learner._memory.snapshot()) for learner in (*self._copies, self)]
             stop = min(last, first + size)
-            try:
+            refused = first
+            with suppress(_Refused), self._memory.all_or_nothing():
                 refused = self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)
-            except BaseException:
-                with interrupts():
-                    _roll_back(before)
-                raise
+                if refused < stop:
+                    raise _Refused
+            if refused == first:
+                break
             if refused < stop:
-                _roll_back(before)
-                if refused == first:
-                    return first
                 last = refused  # those before it are played again
             else:
                 first, size = stop, 2 * size
@@ -459,36 +449,10 @@ class Delayed(DelayedFeedback):
 
     def restore(self, saved: Mapping[str, object]) -> None:
         """As `Learner.restore`."""
-        memory, saved = self._memory, plain(saved)
-        check_kind(self, saved)
-        block, sizes = read(self, memory.layout, saved, self._square_bound)
-        check_names(self, saved, block.arrays, [f"copy{k}." for k in range(int(block.state.copies[0]))])
-        copies: list[Any] = []
-        for k in range(int(block.state.copies[0])):
-            copies.append(self._new_copy(self._copies[0]))
-            copies[k].restore(inside(saved, f"copy{k}."))
-        if isinstance(copies[0], Learner) and sum(copy.rounds for copy in copies) != block.state.clock[GRADIENTS]:
-            raise unfit(self, "its copies have not learned from the feedback that is counted")
-        present, before = self._copies, memory.snapshot()
-        try:
-            self._copies = copies
-            memory.adopt(block, sizes)
-        except BaseException:
-            with interrupts():
-                self._copies = present
-                memory.roll_back(before)
-            raise
-
-
-def _roll_back(before: list[tuple[Memory, Snapshot]]) -> None:
-    for memory, kept in before:
-        memory.roll_back(kept)
-
-
-def _has(made: object, name: str) -> bool:
-    """Whether an object has an attribute; a decision is not made for that."""
-    missing = object()
-    return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
+        with self._memory.all_or_nothing():
+            super().restore(saved)
+            if self._ours and sum(copy.rounds for copy in self._copies) != self._memory.state.clock[GRADIENTS]:
+                raise self._unfit("its copies have not learned from the feedback that is counted")
 
 
 def _alike(one: object, other: object) -> bool:

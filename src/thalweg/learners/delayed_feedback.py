@@ -28,11 +28,9 @@ from thalweg._core.validate import check_count, check_entries, real_number, shor
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
 from thalweg.learners.machine import AnyMachine
 from thalweg.losses._base import Loss
-from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["DelayedFeedback", "Waiting", "read_delays"]
 
@@ -57,7 +55,6 @@ class Waiting(AnyMachine):
     """
 
     in_python = lazy = True
-    looped = False
 
     def __init__(self, domain: Domain, delay: int) -> None:
         self.domain, self.rows = domain, delay + 1
@@ -87,7 +84,7 @@ class DelayedFeedback(Learner):
 
     Notes
     -----
-    A new one hands a `Waiting` machine to the constructor and defines `_make_decision`, `_open`, `_take` and `_apply`.
+    A new one hands a `Waiting` machine to the constructor and defines `_make_decision` and `_commit`.
     """
 
     machine: Waiting
@@ -113,15 +110,8 @@ class DelayedFeedback(Learner):
         """Return the decision of the present round, flat. Raises with nothing changed."""
 
     @abstractmethod
-    def _open(self, t: int) -> None:
-        """Begin round t: its row is free."""
-
-    @abstractmethod
-    def _take(self, s: int, gradient: Floats, loss: float | None) -> None:
-        """Take the feedback of round s."""
-
-    def _apply(self, s: int) -> None:
-        """Apply the feedback of round s, which is due."""
+    def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
+        """Take the feedback of round s from the buffer unless `due` is None, and `end` the round; all or nothing."""
 
     # ------------------------------------------------------------------ remembered rounds
 
@@ -272,30 +262,10 @@ class DelayedFeedback(Learner):
             feedback.read_gradient(gradient)  # as given: the part across a flat is removed where it is learned from
         return clipped
 
-    def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
-        """Take the feedback of round s from the buffer unless `due` is None, and `end` the round; all or nothing."""
-        with self._memory.all_or_nothing():
-            if due is not None:
-                self._answer(s, due, loss, clipped)
-            if end:
-                self._end()
-
     def _answer(self, s: int, due: int, loss: float | None, clipped: bool) -> None:
+        """Count the feedback of round s."""
         state = self._memory.state
         state.due[s % self._rows] = due
         state.clock[GRADIENTS] += 1
         state.clock[CLIPPED] += clipped
         state.clock[VALUES] += self.uses_loss and loss is not None
-        self._take(s, self._feedback.g.copy(), loss)
-
-    def _end(self) -> None:
-        t, state = self.rounds, self._memory.state
-        self._shown = None
-        for s in sorted(t - (t - row) % self._rows for row in np.flatnonzero(state.due == t).tolist()):
-            self._apply(s)
-        state.clock[ROUNDS], state.clock[FRESH] = t + 1, 0
-        self._open(t + 1)
-
-    def _rounds(self, problem: LinearModel, losses: Floats, decisions: Floats) -> loop.Rounds | None:
-        """As `Machine._rounds`; one that returns any defines `_play`, too."""
-        return None

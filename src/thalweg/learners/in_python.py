@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, inside
 from thalweg._core.state import Plan, declared, field
 from thalweg._core.types import Floats, Ints
@@ -28,8 +27,9 @@ class PythonSettings(NamedTuple):
     machine: InPython
 
 
-def _decision(s: object, c: PythonSettings) -> Floats:
-    return c.machine.view(s)
+def _decision(s: Any, c: PythonSettings) -> Floats:
+    found: Floats = s.x
+    return found
 
 
 def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
@@ -95,11 +95,6 @@ class InPython(Machine[Any, PythonSettings]):
         implement(learn, state)(_learn)
         implement(propose, state)(_propose)
 
-    @property
-    def whole(self) -> bool:
-        """See `Machine.whole`."""
-        return True
-
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         settings, facts = PythonSettings(self), {"domain": self.domain}
@@ -112,11 +107,3 @@ class InPython(Machine[Any, PythonSettings]):
             self._begin(s)
             if not (np.isfinite(s.x).all() and domain.contains(s.x.reshape(domain.shape), tol=1e-6)):
                 raise ValueError(f"begin wrote {short_repr(s.x)} into x, which is no point of {domain!r}.")
-
-    def view(self, s: Any) -> Floats:
-        """See `Machine.view`."""
-        found: Floats = s.x
-        return found
-
-    def decide(self, memory: Memory) -> None:
-        """See `Machine.decide`."""

@@ -10,11 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from thalweg._core.guests import Restorable
 from thalweg._core.memory import Memory, Saved
 from thalweg._core.state import Past, Plan
 from thalweg._core.types import Floats, Ints
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
+from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision
@@ -57,6 +60,7 @@ class Machine(ABC, Generic[S, C]):
     domain: Domain
     one_gradient = True
     limits = Limits()
+    flattens = True
     in_python = False
     lazy = False
     ahead = False
@@ -100,12 +104,12 @@ class Machine(ABC, Generic[S, C]):
     @property
     def hull(self) -> tuple[int, Floats]:
         """The affine hull that gradients are projected onto: `thalweg._kernels.hulls`."""
-        return self.domain.flat, self.domain.flat_par
+        return (self.domain.flat, self.domain.flat_par) if self.flattens else (FULL, np.zeros(0))
 
     @property
     def whole(self) -> bool:
         """Whether a round is one kernel call, with no projection in Python in its middle."""
-        return self.domain.onto is not PYTHON
+        return self.in_python or self.domain.onto is not PYTHON
 
     @property
     def looped(self) -> bool:

@@ -30,7 +30,7 @@ from thalweg._core.state import Past, Plan, field, part, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import ask, check_array, check_nonnegative, short_repr, wrong
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.hulls import FULL, flatten
+from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import implement
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
@@ -38,7 +38,7 @@ from thalweg._kernels.reduction import surrogate_gradient as correct
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
-from thalweg.learners.base import Foreign, Learner, bounded, check_takes_losses, read_decision
+from thalweg.learners.base import Foreign, Learner, bounded, check_made, read_decision
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
 from thalweg.learners.limits import limits_of
 from thalweg.learners.machine import AnyMachine, Clocked, Machine
@@ -143,21 +143,13 @@ as_reduced(ReducedState)
 
 
 class Projected(Machine[S, C]):
-    """A machine with one projection a round, (1), onto the domain or a part of it, the `target`.
-
-    Gradients are projected onto the affine hull of the domain if it `flattens`; otherwise they are used as they are.
-    """
+    """A machine with one projection a round, (1), onto the domain or a part of it, the `target`."""
 
     lazy = True
 
     def __init__(self, domain: Domain, target: Domain, flattens: bool) -> None:
-        self.domain, self.target, self._flattens = domain, target, flattens
+        self.domain, self.target, self.flattens = domain, target, flattens
         self.tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
-
-    @property
-    def hull(self) -> tuple[int, Floats]:
-        """See `Machine.hull`."""
-        return super().hull if self._flattens else (FULL, np.zeros(0))
 
     def holds(self, s: S, c: C, past: Past) -> Iterator[tuple[str, bool]]:
         """See `Machine.holds`: one projection a round."""
@@ -331,11 +323,6 @@ class ReducedGuest(Projected[GuestState, GuestSettings]):
         """See `Machine.guests`."""
         return {"inner.": self.guest}
 
-    @property
-    def whole(self) -> bool:
-        """See `Machine.whole`."""
-        return True
-
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         return Plan(GuestState, GuestSettings(self), sizes={"d": self.domain.dim}, holds=self.holds)
@@ -469,13 +456,7 @@ class OneProjection(Learner):
 
 def _check_inner(name: str, inner: object) -> None:
     """Refuse a learner that cannot run inside the reduction."""
-    missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
-    if missing:
-        raise InputError(
-            f"{name} cannot use {short_repr(inner)}: make_inner must return a learner, and it lacks "
-            f"{', '.join(missing)}."
-        )
-    check_takes_losses(name, inner)
+    check_made(name, "make_inner", inner)
     if getattr(inner, "takes_late", False):
         raise InputError(
             f"{name} cannot use {type(inner).__name__}, which takes delayed feedback: the reduction gives it at once. "

@@ -1,4 +1,4 @@
-"""A pool of descents on a ball that lean on a hint, under Hedge: the machine `Hinted` and the learner `Optimistic`.
+"""A pool of descents on a ball that lean on a hint, under Hedge: the machine `Hinted`.
 
 N points have 2N members. With m the hint, member i <= N plays yhat_i - eta_i m and member N + i plays yhat_i. A round
 with the gradient h:
@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from thalweg._core.rules import CLOSE, SLACK, counter_field, inside, simplex, within_bounds
 from thalweg._core.state import Past, Plan, field, part, scratch
@@ -33,12 +32,11 @@ from thalweg._kernels.vectors import dot
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts.descent import Descent, DescentSettings, DescentState
-from thalweg.learners.base import Learner, Shown, read_start
 from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
-from thalweg.metas.hedge import Hedge, HedgeSettings, HedgeState, rate
+from thalweg.metas.hedge import Hedge, HedgeSettings, HedgeState
 
-__all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
+__all__ = ["Hinted", "HintedSettings", "HintedState"]
 
 
 class HintedState(NamedTuple):
@@ -125,7 +123,23 @@ def _see_gradient(s: HintedState, c: HintedSettings, g: Floats) -> None:
 
 
 class Hinted(Machine[HintedState, HintedSettings]):
-    """Descents on a ball that lean on a hint; see `Optimistic` for the arguments."""
+    """Descents on a ball around the domain that lean on a hint. The decision may lie outside the ball.
+
+    Parameters
+    ----------
+    owner : str
+        The name in error messages: the method that this machine is a part of.
+    domain : Ball
+        Y.
+    step_sizes : array of N numbers > 0
+        eta_i, ascending.
+    gradient_bound : float
+        G; hints are no longer either.
+    spread : float
+        C, at least the most that two members can differ by in a round, halved.
+    start : array or None
+        A point of the domain where members begin; None for the centre.
+    """
 
     def __init__(
         self,
@@ -190,72 +204,3 @@ class Hinted(Machine[HintedState, HintedSettings]):
         yield "errors of hints", within_bounds(s.error, 0.0, 4 * past.rounds * G**2)
         y = s.mean - s.weights[:N] @ c.steps * s.hint
         yield "decision", bool((np.abs(s.y - y) <= CLOSE * self.domain._scale(self.domain.center)).all())
-
-
-# -------------------------------------------------------------------------------------------------------------- learner
-
-
-def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
-    """p_t: of the N members that lean on the hint, then of the N that do not."""
-    return s.weights.copy()
-
-
-def _meta_rate(learner: Learner, s: HintedState, c: HintedSettings) -> float:
-    """epsilon_t, the rate behind the present weights."""
-    return float(rate(c.meta.epsilon[0], c.meta.radius[0], s.meta.sums[0]))
-
-
-def _points(learner: Learner, s: HintedState, c: HintedSettings) -> Floats:
-    """yhat_{t,i}, (N, *shape)."""
-    found: Floats = s.members.points[0].reshape(-1, *learner.domain.shape).copy()
-    return found
-
-
-def _error(learner: Learner, s: HintedState, c: HintedSettings) -> float:
-    """E, the sum of ||g_s - m_s||^2 over the rounds so far."""
-    return float(s.error[0])
-
-
-class Optimistic(Learner):
-    """The inner learner of `EfficientOptimistic`, on the ball around its domain. Its decision may lie outside the ball.
-
-    Parameters
-    ----------
-    domain : Ball
-        Y.
-    step_sizes : array of N numbers > 0
-        eta_i, ascending.
-    gradient_bound : float
-        G; hints are no longer either.
-    spread : float
-        C, at least the most that two members can differ by in a round, halved.
-    start : array, optional
-        A point of the domain where members begin; the centre when left out.
-    owner : str, optional
-        The name in error messages: the method that this learner is a part of.
-    """
-
-    machine: Hinted
-    weights, meta_rate, points, error = Shown(_weights), Shown(_meta_rate), Shown(_points), Shown(_error)
-
-    def __init__(
-        self,
-        domain: Domain,
-        step_sizes: Floats,
-        gradient_bound: float,
-        *,
-        spread: float,
-        start: ArrayLike | None = None,
-        owner: str | None = None,
-    ) -> None:
-        name = owner or type(self).__name__
-        self.step_sizes, self.spread = step_sizes, spread
-        home = None if start is None else read_start(name, domain, start)
-        machine = Hinted(name, domain, step_sizes, gradient_bound, spread=spread, start=home)
-        super().__init__(machine, gradient_bound=gradient_bound)
-
-    def take_hint(self, hint: Floats) -> None:
-        """Take a flat hint in the place of the last gradient, in one call: Ctrl-C comes before or after."""
-        s, c = self._memory.state, self._memory.settings
-        self._shown = None
-        take_hint(s.mean, s.weights, c.steps, hint, s.hint, s.y)

@@ -44,7 +44,6 @@ from thalweg._core.state import Past, Plan, field, scratch
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
@@ -344,7 +343,7 @@ class Levels(Machine[LevelsState, LevelsSettings]):
         ball: Ball | None = None,
         flattens: bool = True,
     ) -> None:
-        self.domain, self._flattens = domain, flattens
+        self.domain, self.flattens = domain, flattens
         home = domain if ball is None else ball
         N = (horizon - 1).bit_length()  # the smallest N with T <= 2^N
         K = self.levels = max(1, N)
@@ -368,11 +367,6 @@ class Levels(Machine[LevelsState, LevelsSettings]):
             compiled=domain.onto is not PYTHON,
             domain=domain.par,
         )
-
-    @property
-    def hull(self) -> tuple[int, Floats]:
-        """See `Machine.hull`."""
-        return super().hull if self._flattens else (FULL, np.zeros(0))
 
     # ------------------------------------------------------------------ the state
 

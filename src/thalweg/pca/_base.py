@@ -25,7 +25,7 @@ from thalweg._core.memory import Layout, Memory
 from thalweg._core.recorded import Recorded, build
 from thalweg._core.rules import CLOSE
 from thalweg._core.saving import Kept
-from thalweg._core.state import Seen, field
+from thalweg._core.state import Past, Seen, field
 from thalweg._core.types import Floats
 from thalweg._core.validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
 from thalweg._kernels import pca as kernels
@@ -33,14 +33,13 @@ from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.vectors import square_norm
 from thalweg.domains.fantope import Fantope
 from thalweg.errors import InputError, ProjectionError
-from thalweg.learners.base import Queries, extended, outside, watch_horizon
+from thalweg.learners.base import Extendable, Queries, outside, watch_horizon
 from thalweg.learners.feedback import BOUND_SLACK
 from thalweg.pca import sampling
 
 __all__ = [
     "PCALearner",
     "RankWarning",
-    "agree",
     "assemble",
     "close",
     "gram",
@@ -70,16 +69,7 @@ def seed_field() -> Any:
     return field("1", _not_negative, called="seed")
 
 
-def agree(s: Any, rank: int) -> Iterator[tuple[str, bool]]:
-    """Yield (name, holds) for relations of every PCA state; that of a spectrum where the state has one."""
-    yield "counters", bool(s.clock[FRESH] in (0, 1) and s.clock[GRADIENTS] == s.clock[ROUNDS])
-    if hasattr(s, "spectrum") and s.clock[FRESH]:
-        spectrum = s.spectrum
-        yield "eigenvalues", bool(np.abs(spectrum.sum() - rank) <= CLOSE and (np.diff(spectrum) >= 0).all())
-        yield "eigenvalues", bool(spectrum[0] >= -CLOSE and spectrum[-1] <= 1 + CLOSE)
-
-
-class PCALearner(Kept, Recorded, ABC):
+class PCALearner(Extendable, Kept, Recorded, ABC):
     """A learner that follows a k-dimensional subspace of R^d.
 
     Parameters
@@ -99,9 +89,7 @@ class PCALearner(Kept, Recorded, ABC):
     eigenvectors of the present decision) and `_learn` (one round from a checked instance; returns the loss).
     """
 
-    anytime = False  # the guarantee needs no horizon
     takes_instances = True  # and no losses
-    _warned_of_horizon = False
 
     def __init__(
         self,
@@ -144,6 +132,18 @@ class PCALearner(Kept, Recorded, ABC):
         """Drop the shown decision, which was made from other arrays; the seed is that of the state."""
         self._shown: Floats | None = None
         self._seed = int(memory.state.seed[0])
+
+    def _begin(self, s: Any, c: Any) -> None:
+        """Write the first state; `Plan.begin`."""
+        s.seed[0] = self._seed
+
+    def _holds(self, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """Yield (name, holds) for relations of the state; `Plan.holds`."""
+        yield "counters", bool(s.clock[FRESH] in (0, 1) and s.clock[GRADIENTS] == s.clock[ROUNDS])
+        if hasattr(s, "spectrum") and s.clock[FRESH]:
+            spectrum = s.spectrum
+            yield "eigenvalues", bool(np.abs(spectrum.sum() - self.rank) <= CLOSE and (np.diff(spectrum) >= 0).all())
+            yield "eigenvalues", bool(spectrum[0] >= -CLOSE and spectrum[-1] <= 1 + CLOSE)
 
     # ------------------------------------------------------------------ to be defined by subclasses
 
@@ -271,14 +271,15 @@ class PCALearner(Kept, Recorded, ABC):
             clock[GRADIENTS] += 1
             clock[FRESH] = 0
 
-    def _refresh_spectrum(self, spectrum: Callable[[], None]) -> None:
-        """Bring the stored spectrum up to the present round, if it is not: `spectrum` takes an eigendecomposition."""
-        clock = self._memory.state.clock
-        if not clock[FRESH]:
+    def _refreshed(self, spectrum: Callable[[Any], None]) -> Any:
+        """Return the state, its spectrum that of the present round: `spectrum` takes an eigendecomposition of it."""
+        s = self._memory.state
+        if not s.clock[FRESH]:
             with self._memory.all_or_nothing():
-                spectrum()
-                clock[PROJECTIONS] += 1
-                clock[FRESH] = 1
+                spectrum(s)
+                s.clock[PROJECTIONS] += 1
+                s.clock[FRESH] = 1
+        return s
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Play one round for each row of X (n, d), in order; all of them or, if one is refused or interrupted, none."""
@@ -326,15 +327,9 @@ class PCALearner(Kept, Recorded, ABC):
         super().reset()
         self._warned_of_horizon = False
 
-    def extended(self, horizon: int) -> Self:
-        """Return another one for a longer horizon, counted from its first round. See `Learner.extended`."""
-        longer: Self = extended(self, horizon)
-        return longer
-
-    def _restarted(self, rounds: int) -> dict[str, Any]:
-        """Return the arguments that change for one that is to play further rounds from here."""
+    def _restarted(self, rounds: int) -> dict[str, object]:
         seed = np.random.default_rng([self._seed, self.rounds]).integers(2**63)
-        return {"horizon": rounds, "rng": int(seed)}
+        return super()._restarted(rounds) | {"rng": int(seed)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         with warnings.catch_warnings():

@@ -12,8 +12,8 @@ from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import MOST_COUNTED
 from thalweg._kernels.covers import COMPACT, place_marker
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import admit
-from thalweg.pca._base import PCALearner, agree
+from thalweg._kernels.parts import admit, clear
+from thalweg.pca._base import PCALearner
 from thalweg.pca.guarantee import step_size
 
 __all__ = ["CoverPCA", "LevelsLayout", "enter"]
@@ -90,9 +90,12 @@ class CoverPCA(PCALearner):
         births = s.born[None]
         return {"meta": Past(births > 0, births, past.rounds + 1 - births, past.rounds, past.square)}
 
-    def _covered(self, s: Any, past: Past) -> Iterator[tuple[str, bool]]:
-        """Yield (name, holds) for relations that both learners have in common."""
-        yield from agree(s, self.rank)
+    def _begin(self, s: Any, c: Any) -> None:
+        super()._begin(s, c)
+        clear(s.meta, c.meta, 0)
+
+    def _holds(self, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from super()._holds(s, c, past)
         yield "births", s.born.tolist() == born(past.rounds + 1, s.born.size)
         yield "weights", shares(s.weights, s.born > 0)
 

@@ -22,7 +22,7 @@ from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.handle import AnyHandle, Handle, bind, parts
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.parts import clear, feed, weigh
+from thalweg._kernels.parts import feed, weigh
 from thalweg._kernels.pca import cap
 from thalweg.metas.adapt_ml_prod import AdaptMLProd, AdaptMLProdSettings, AdaptMLProdState
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
@@ -104,8 +104,7 @@ class AdaptivePCA(CoverPCA):
         )
 
     def _begin(self, s: MatrixState, c: MatrixSettings) -> None:
-        s.seed[0] = self._seed
-        clear(s.meta, c.meta, 0)
+        super()._begin(s, c)
         self._begin_round(bind((s, c)), s, 1)
 
     def _begin_round(self, handle: Handle, s: MatrixState, t: int) -> None:
@@ -117,7 +116,7 @@ class AdaptivePCA(CoverPCA):
             s.P[...] += s.weights[level] * s.points[level]  # (3)
 
     def _holds(self, s: MatrixState, c: MatrixSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from self._covered(s, past)
+        yield from super()._holds(s, c, past)
         alive, size = s.born > 0, float(np.sqrt(self.rank))
         points = s.points[alive]
         yield "experts' points", all(symmetric(point, size) for point in points) and feasible(self.domain, points)
@@ -126,12 +125,10 @@ class AdaptivePCA(CoverPCA):
             yield "eigenvectors", orthonormal(s.basis) and close(assemble(s.spectrum, s.basis), s.P)
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._diagonalise_mixture)
-        s = self._memory.state
+        s: MatrixState = self._refreshed(self._diagonalise_mixture)
         return s.spectrum, s.basis
 
-    def _diagonalise_mixture(self) -> None:
-        s = self._memory.state
+    def _diagonalise_mixture(self, s: MatrixState) -> None:
         values, s.basis[...] = self._diagonalise(s.P.copy())
         cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
 

@@ -18,7 +18,7 @@ from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import cap
-from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca.guarantee import step_size as tuned
 
 __all__ = ["DescentPCA", "DescentPCAState"]
@@ -83,21 +83,19 @@ class DescentPCA(PCALearner):
         self._allocate(Fixed(plan))
 
     def _begin(self, s: DescentPCAState, c: object) -> None:
-        s.seed[0] = self._seed
+        super()._begin(s, c)
         s.A[...] = self.domain.center
 
     def _holds(self, s: DescentPCAState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from agree(s, self.rank)
+        yield from super()._holds(s, c, past)
         far = float(np.sqrt(self.rank)) + self.step_size * self.gradient_bound
         yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._project)
-        s = self._memory.state
+        s: DescentPCAState = self._refreshed(self._project)
         return s.spectrum, s.A
 
-    def _project(self) -> None:
-        s = self._memory.state
+    def _project(self, s: DescentPCAState) -> None:
         values, s.A[...] = self._diagonalise(s.A.copy())
         cap(values, self.rank, s.spectrum)
 

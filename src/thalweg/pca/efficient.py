@@ -34,7 +34,7 @@ from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.handle import AnyHandle, bind, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import clear, feed, weigh
+from thalweg._kernels.parts import feed, weigh
 from thalweg._kernels.pca import cap, pack, pack_vector, thin, unpack
 from thalweg._kernels.vectors import copy
 from thalweg.domains._base import Domain
@@ -260,12 +260,11 @@ class EfficientPCA(CoverPCA):
         )
 
     def _begin(self, s: PackedState, c: PackedSettings) -> None:
-        s.seed[0] = self._seed
-        clear(s.meta, c.meta, 0)
+        super()._begin(s, c)
         begin(bind((s, c)))
 
     def _holds(self, s: PackedState, c: PackedSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from self._covered(s, past)
+        yield from super()._holds(s, c, past)
         alive, R = s.born > 0, c.radius
         Z, scale = s.Z[alive], s.scale[alive]
         sizes, far = np.linalg.norm(Z, axis=1), c.steps[alive] * self.gradient_bound

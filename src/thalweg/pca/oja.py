@@ -15,7 +15,7 @@ from thalweg._core.rules import counter_field
 from thalweg._core.state import Past, Plan, field
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_positive
-from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, seed_field
 
 __all__ = ["OjaPCA", "OjaPCAState"]
 
@@ -70,11 +70,11 @@ class OjaPCA(PCALearner):
         self._allocate(Fixed(Plan(OjaPCAState, (), sizes, holds=self._holds, begin=self._begin)))
 
     def _begin(self, s: OjaPCAState, c: object) -> None:
-        s.seed[0] = self._seed
+        super()._begin(s, c)
         s.W[...] = np.linalg.qr(np.random.default_rng(self._seed).standard_normal((self.dim, self.rank)))[0]
 
     def _holds(self, s: OjaPCAState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from agree(s, self.rank)
+        yield from super()._holds(s, c, past)
         yield "basis", orthonormal(s.W.T)
 
     def _spectrum(self) -> tuple[Floats, Floats]:

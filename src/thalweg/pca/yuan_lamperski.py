@@ -24,7 +24,7 @@ from thalweg._core.state import Past, Plan, field
 from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import check_count, check_positive
 from thalweg._kernels.clock import FRESH
-from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, seed_field, symmetric
 
 __all__ = ["WeightedState", "YuanLamperskiPCA"]
 
@@ -88,13 +88,11 @@ class YuanLamperskiPCA(PCALearner):
         L = T if self.loss_bound is None else self.loss_bound / G
         self.share = 1 / (T * m + 1)
         self.rate = math.log1p(math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / L))
+        # the first A = 0 is ln W_1 up to a multiple of I, which (1) removes
         self._allocate(Fixed(Plan(WeightedState, (), {"d": d}, holds=self._holds, begin=self._begin)))
 
-    def _begin(self, s: WeightedState, c: object) -> None:
-        s.seed[0] = self._seed  # A = 0 is ln W_1 up to a multiple of I, which (1) removes
-
     def _holds(self, s: WeightedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from agree(s, self.rank)
+        yield from super()._holds(s, c, past)
         w, least = s.weights, self.share / self.dim
         if s.clock[FRESH]:
             yield "eigenvectors", orthonormal(s.A)
@@ -104,12 +102,10 @@ class YuanLamperskiPCA(PCALearner):
             yield "decision", symmetric(s.A, math.sqrt(self.dim) * (self.rate - math.log(least)))
 
     def _spectrum(self) -> tuple[Floats, Floats]:
-        self._refresh_spectrum(self._project)
-        s = self._memory.state
+        s: WeightedState = self._refreshed(self._project)
         return np.clip(1 - (self.dim - self.rank) * s.weights, 0.0, 1.0), s.A
 
-    def _project(self) -> None:
-        s = self._memory.state
+    def _project(self, s: WeightedState) -> None:
         logs, V = self._diagonalise(s.A.copy())
         s.A[...] = V[::-1]  # W's largest weights first: the complement
         v = np.exp(logs[::-1] - logs[-1])

@@ -65,7 +65,7 @@ class Theorem(ABC):
     floor: float | None = None
 
     def __init__(self, learner: Any, paid: Floats, squares: Floats) -> None:
-        self.paid, self.squares = paid, squares
+        self.learner, self.paid, self.squares = learner, paid, squares
         self.inner = getattr(learner, "inner", learner)
         self.G: float = learner.gradient_bound
         self.L: float = getattr(learner, "smoothness", None) or 0.0
