@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from thalweg._kernels import jit
 
-__all__ = ["Wanted", "processes", "record"]
-
 
 class Wanted(NamedTuple):
     """A kernel, by module and name, for arguments of certain kinds (`thalweg._kernels.kinds`)."""

@@ -20,8 +20,6 @@ from pathlib import Path
 from thalweg._build.catalogue import Wanted, processes, record
 from thalweg._kernels import library
 
-__all__ = ["build", "compiler"]
-
 # Whether a processor is of the level x86-64-v3; the plain library is asked before the other is loaded.
 LEVEL = """
 int thalweg_level(void) {

@@ -55,8 +55,6 @@ from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
 from thalweg.scaling import Standardiser
 
-__all__ = ["play_all"]
-
 ROUNDS, HORIZON = 4, 20  # rounds of a problem, and those that a learner is tuned for
 LARGE = 100.0  # a bound that holds for all gradients and losses here
 KEYS = ["a", "b", "a"]  # of streams of a fleet

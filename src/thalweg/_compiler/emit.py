@@ -22,8 +22,6 @@ from thalweg._compiler.types import I64, SIMPLE, VOID, WORD, typed, value_of, wo
 from thalweg._kernels.jit import FAILED, FAILED_FLOAT
 from thalweg._kernels.kinds import numbers
 
-__all__ = ["Code", "call_direct", "levels", "machine"]
-
 STATUS = ir.IntType(32)
 ALLOCATES = (
     "makes a new array, or assigns one array to a slice of another, which may. Kernels cannot: pass scratch space to "

@@ -9,8 +9,6 @@ from numba.core import cgutils
 from thalweg._compiler.types import _stands_for
 from thalweg._kernels import fetching
 
-__all__ = ["fetch"]
-
 BYTE, INT = ir.IntType(8).as_pointer(), ir.IntType(32)
 WRITE, KEEP, DATA = INT(1), INT(3), INT(1)  # it will be written, soon; and it is no code
 

@@ -26,8 +26,6 @@ from numba.extending import overload
 
 from thalweg._kernels import jit
 
-__all__ = ["Lowered", "lower"]
-
 # Sums may be re-ordered, so that reductions vectorise. Never `nnan` or `ninf`: with them `isnan` stops working.
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 CONSTANTS = (int, float, bool, str, tuple, np.ndarray, np.generic)

@@ -15,8 +15,6 @@ from thalweg._compiler.store import CodeStore, CompiledCode, folder, name_of
 from thalweg._kernels import library
 from thalweg._kernels.jit import CHOSEN, Entry, Kernel
 
-__all__ = ["compile_all", "compile_now"]
-
 _engines: list[Any] = []  # they own the machine code
 _said: set[str] = set()
 

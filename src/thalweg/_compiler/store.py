@@ -24,8 +24,6 @@ import numpy as np
 
 from thalweg._kernels.library import PACKAGE, content
 
-__all__ = ["CodeStore", "CompiledCode", "folder", "name_of"]
-
 KEPT = 4  # versions of a kernel, for a few branches
 
 

@@ -22,8 +22,6 @@ from thalweg._kernels import handle as handles
 from thalweg._kernels import pointers
 from thalweg._kernels.kinds import CLASSES, numbers, split
 
-__all__ = ["I64", "SIMPLE", "VOID", "WORD", "PointerType", "Tree", "typed", "value_of", "word_types"]
-
 WORD = 8
 I64, I8, VOID = ir.IntType(64), ir.IntType(8), ir.IntType(8).as_pointer()
 SIMPLE = {"f8": types.float64, "i8": types.int64, "b1": types.boolean, "none": types.none}

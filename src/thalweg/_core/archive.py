@@ -26,20 +26,6 @@ from thalweg._core.validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
-__all__ = [
-    "ARRAY_KINDS",
-    "LONGEST_TEXT",
-    "SCHEMA",
-    "TEXT",
-    "Archive",
-    "is_",
-    "plain_text",
-    "read_path",
-    "reading",
-    "replacing",
-    "write_archive",
-]
-
 T = TypeVar("T")
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"

@@ -11,8 +11,6 @@ from thalweg.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["missing", "need", "new_figure"]
-
 
 def need(module: str, extra: str, who: str, package: str = "") -> ModuleType:
     """An optional module, or an error that says who needs it and how to get it.

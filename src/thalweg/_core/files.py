@@ -46,8 +46,6 @@ from thalweg._core.types import AnyArray
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
-__all__ = ["SCHEMA", "load", "summary", "write"]
-
 PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators", "scaling")  # where public names are
 DEEPEST = 16  # values in values
 BUDGET = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Restorable", "memory_only", "remember", "return_to", "roll_back", "snapshot"]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["fact_table", "row_table"]
-
 MOST_ROWS = 30
 
 

@@ -2,8 +2,6 @@
 
 from thalweg._kernels.jit import CHOSEN, Function
 
-__all__ = ["check_implemented"]
-
 
 def check_implemented(part: type, *functions: Function) -> None:
     """Raise a TypeError if one of these generic functions is not implemented for the class."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Stop", "deferred", "handled", "interrupts"]
-
 
 class Stop:
     """Whether Ctrl-C was pressed."""

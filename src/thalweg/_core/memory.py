@@ -16,16 +16,6 @@ from thalweg._core.types import AnyArray, Ints
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import AnyKernel, Call
 
-__all__ = [
-    "Fixed",
-    "Layout",
-    "Memory",
-    "Saved",
-    "Snapshot",
-    "together",
-    "whole_numbers",
-]
-
 Sizes = Mapping[str, int]
 Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, Ints]

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from thalweg._core.extras import need
 from thalweg._core.validate import check_flag
 
-__all__ = ["progress_bar"]
-
 
 @contextmanager
 def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], object]]:

@@ -10,8 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["CLASSES", "Recorded", "build", "describe", "initialise", "parameters", "public_name"]
-
 NUMBERS_SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
 
 

@@ -13,21 +13,6 @@ from thalweg._core.state import Rule, Seen, field
 from thalweg._core.types import AnyArray, Floats
 from thalweg._core.validate import MOST_COUNTED
 
-__all__ = [
-    "CLOSE",
-    "SLACK",
-    "born",
-    "counter_field",
-    "counters",
-    "feasible",
-    "inside",
-    "magnitude",
-    "shares",
-    "simplex",
-    "within",
-    "within_bounds",
-]
-
 CLOSE = 1e-9  # relative rounding error of a point, or of a sum of weights
 SLACK = 1 + 1e-6  # relative rounding error of a sum over rounds
 

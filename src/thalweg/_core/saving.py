@@ -25,10 +25,6 @@ from thalweg._core.types import AnyArray
 from thalweg._core.validate import short_array, short_repr
 from thalweg.errors import StateError
 
-__all__ = [
-    "Kept", "call_text", "check_kind", "check_names", "fill", "inside", "plain", "read", "settings", "unfit", "write",
-]  # fmt: skip
-
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
 

@@ -28,11 +28,6 @@ from numpy.typing import NDArray
 from thalweg._core.types import AnyArray, Floats, Ints
 from thalweg.errors import StateError
 
-__all__ = [
-    "Block", "Field", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
-    "scratch", "several",
-]  # fmt: skip
-
 WORD = np.dtype(np.int64)  # every entry of a state is one 64-bit word
 
 

@@ -15,34 +15,6 @@ import numpy as np
 from thalweg._core.types import Floats
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 
-__all__ = [
-    "LARGEST_ENTRY",
-    "LARGEST_FLOAT",
-    "LARGEST_SCALE",
-    "MOST_COUNTED",
-    "ask",
-    "check_array",
-    "check_callable",
-    "check_choice",
-    "check_count",
-    "check_entries",
-    "check_flag",
-    "check_items",
-    "check_nonnegative",
-    "check_number",
-    "check_positive",
-    "check_positives",
-    "check_rng",
-    "check_shape",
-    "check_text",
-    "real_array",
-    "real_number",
-    "short_array",
-    "short_repr",
-    "visible",
-    "wrong",
-]
-
 LARGEST_ENTRY = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
 LARGEST_SCALE = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
 MOST_COUNTED = 2**62  # of a count: counters have 64 bits

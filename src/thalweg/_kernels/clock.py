@@ -1,7 +1,5 @@
 """The counters every learner keeps, as entries of one integer array that kernels write to."""
 
-__all__ = ["CLIPPED", "ENTRIES", "FRESH", "GRADIENTS", "PROJECTIONS", "ROUNDS", "VALUES"]
-
 ROUNDS = 0  # rounds played
 PROJECTIONS = 1  # projections onto the learner's domain
 GRADIENTS = 2  # gradients the learner used

@@ -15,8 +15,6 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 
-__all__ = ["COMPACT", "GEOMETRIC", "level", "place_marker", "slots_in_use"]
-
 COMPACT, GEOMETRIC = 0, 1
 
 

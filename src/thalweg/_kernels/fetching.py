@@ -1,7 +1,5 @@
 """Prefetching of memory."""
 
-__all__ = ["LINE", "fetch"]
-
 LINE = 64  # bytes that come together
 
 

@@ -19,8 +19,6 @@ import numpy as np
 
 from thalweg._kernels.kinds import address, formats, kind, words
 
-__all__ = ["CONTIGUOUS", "AnyHandle", "Closed", "Handle", "Unbound", "bind", "data", "parts"]
-
 ndarray = np.ndarray
 CONTIGUOUS = 1  # the bit of `flags.num`
 # Kinds of trees that were bound before and the packing of their words, by keys that are quicker to compute.

@@ -14,8 +14,6 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["FULL", "MEAN", "NORMALS", "TRACE", "flatten", "flatten_rows"]
-
 FULL, MEAN, NORMALS, TRACE = 0, 1, 2, 3
 
 

@@ -21,11 +21,6 @@ from thalweg._kernels.handle import CONTIGUOUS, Handle, data
 from thalweg._kernels.kinds import formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
-__all__ = [
-    "PLAIN", "AnyKernel", "Entry", "Function", "Kernel",
-    "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional",
-]  # fmt: skip
-
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 Function = Callable[..., Any]

@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CLASSES", "address", "formats", "kind", "numbers", "split", "words"]
-
 _BYTE = ctypes.c_char
 CLASSES: dict[str, type] = {}  # of tuples, by the names that they have in kinds
 _NUMBERS: dict[type, str] = {float: "f8", int: "i8", bool: "b1", type(None): "none"}

@@ -22,8 +22,6 @@ from thalweg.errors import MissingExtraError
 if TYPE_CHECKING:
     from thalweg._kernels.jit import AnyKernel, Entry
 
-__all__ = ["FOLDER", "NAME", "compiled", "content", "digest", "find", "level", "loaded", "why"]
-
 PACKAGE = Path(__file__).parents[1]
 FOLDER = PACKAGE / "_library"  # of the libraries and the manifest
 NAME = "kernels-{}.so"  # by level

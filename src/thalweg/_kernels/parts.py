@@ -19,22 +19,6 @@ from numpy.typing import NDArray
 
 from thalweg._kernels.jit import generic, implement, optional
 
-__all__ = [
-    "admit",
-    "after_projection",
-    "alive",
-    "clear",
-    "feed",
-    "fits",
-    "member_decision",
-    "move",
-    "move_own",
-    "point_count",
-    "projected_points",
-    "start",
-    "weigh",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

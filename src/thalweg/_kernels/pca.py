@@ -10,8 +10,6 @@ import numpy as np
 
 from thalweg._kernels.jit import inner, kernel
 
-__all__ = ["cap", "pack", "pack_vector", "systematic", "thin", "unpack"]
-
 ROOT2 = math.sqrt(2.0)
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from thalweg._kernels.kinds import split
 
-__all__ = ["Pointer", "call"]
-
 RESULTS = {"f8": "a float", "i8": "an integer", "b1": "a bool", "none": "nothing"}
 _known: dict[tuple[str, str], Pointer] = {}
 

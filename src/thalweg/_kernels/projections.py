@@ -13,20 +13,6 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
 
-__all__ = [
-    "BALL",
-    "BOX",
-    "ELLIPSOID",
-    "HALF_SPACE",
-    "L1_BALL",
-    "PRODUCT_OF_BALLS",
-    "PYTHON",
-    "ROTATED_ELLIPSOID",
-    "SIMPLEX",
-    "onto_ball",
-    "pointer",
-]
-
 # The ellipsoid's steps triple the digits found: 2 or 3 are usual, 9 the most seen (at a condition number of 1e8).
 SECULAR_STEPS = 100
 # A step cubes the relative residual, up to a factor that grows with the condition number. A step from this residual is

@@ -4,9 +4,6 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["surrogate_gradient"]
-
-
 EPS = np.finfo(np.float64).eps
 
 

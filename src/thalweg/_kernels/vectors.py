@@ -6,8 +6,6 @@ import numpy as np
 
 from thalweg._kernels.jit import inlined, kernel
 
-__all__ = ["copy", "decay", "dot", "square_norm"]
-
 # 2^-n; nothing from n = 59 on, which beside a weight of 1 is nothing in floating point.
 HALVES = np.array([2.0**-n if n < 59 else 0.0 for n in range(66)])
 LOWEST = -45.0  # n = 65

@@ -5,8 +5,6 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer, call
 
-__all__ = ["walk"]
-
 
 @kernel
 def walk(points: np.ndarray, moves: np.ndarray, onto: Pointer, par: np.ndarray, work: np.ndarray) -> None:

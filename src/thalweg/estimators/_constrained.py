@@ -29,8 +29,6 @@ from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
 from thalweg.problems.linear_model import LinearModel
 
-__all__ = ["ConstrainedLayout", "ConstrainedModel"]
-
 PROBLEMS: dict[str, tuple[ModuleType, str, str | None]] = {  # kernels; the problem by name, and its parameter
     "squared_error": (squared, "squared", None),
     "huber": (huber, "huber", "delta"),

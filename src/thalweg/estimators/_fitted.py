@@ -23,8 +23,6 @@ from thalweg._core.recorded import parameters
 from thalweg._core.validate import short_repr
 from thalweg.errors import StateError
 
-__all__ = ["FactReaders", "Facts", "Fitted", "SavedModels", "Words", "read_names", "words"]
-
 DEEPEST = 8  # tuples in tuples
 
 

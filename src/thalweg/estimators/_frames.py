@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     Series = narwhals.Series[Any]
     Backend = ModuleType
 
-__all__ = [
-    "Flags", "FrameTable", "Native", "cells", "column", "first", "is_of_numbers", "moments", "named", "series", "table",
-]  # fmt: skip
-
 Native = Any  # a data frame of the user's library
 Flags = NDArray[np.bool_]
 

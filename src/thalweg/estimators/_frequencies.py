@@ -22,9 +22,6 @@ from thalweg._core.types import Ints
 from thalweg._core.validate import wrong
 from thalweg.errors import InputError
 
-__all__ = ["DAY", "Anchors", "Frequency", "infer", "read_frequency"]
-
-
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
 WEEK = 7 * DAY

@@ -13,8 +13,6 @@ from thalweg.estimators._model import BlockModel
 from thalweg.parts.linear.plan import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
 
-__all__ = ["FreeModel", "read_guests", "read_loss"]
-
 LOSSES = "squared_error", "huber", "absolute_error", "quantile"
 MANY = 100  # features up to which guests come by themselves
 

@@ -9,8 +9,6 @@ from thalweg._core.memory import Layout, Memory, Sizes
 from thalweg._core.saving import read
 from thalweg._core.state import Block
 
-__all__ = ["BlockModel"]
-
 L = TypeVar("L", bound=Layout)
 
 

@@ -23,8 +23,6 @@ from thalweg.estimators._rows import Clock, FrameRows, Label, said
 if TYPE_CHECKING:
     from thalweg.estimators._frames import Backend, Series
 
-__all__ = ["Panel", "read_future", "read_panel"]
-
 DENSEST = 100  # grid times for each row: beyond, the frequency is taken to be wrong
 
 

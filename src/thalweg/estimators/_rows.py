@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from thalweg.estimators._frames import Backend, Frame, Series
 
-__all__ = ["Clock", "FrameRows", "goes_back", "instant", "read_moment", "repeats", "said"]
-
 Label = Hashable  # the name of a series; None where there is one without a name
 
 NAMES_SHOWN = 8  # names of columns in a message

@@ -22,11 +22,6 @@ from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, 
 from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear.plan import LinearLayout
 
-__all__ = [
-    "FACTS", "FittedRows", "LinearEstimator", "TargetLayout", "TargetModel", "read_labelled", "read_rows",
-    "tried", "validated", "writable",
-]  # fmt: skip
-
 T = TypeVar("T")
 AS_ROWS = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}  # how scikit-learn is to read a table
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")

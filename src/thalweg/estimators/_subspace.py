@@ -12,8 +12,6 @@ from thalweg.errors import InputError
 from thalweg.estimators._model import BlockModel
 from thalweg.parts.subspace import SubspaceLayout, SubspaceState, learn_rows, put_in_order, weights
 
-__all__ = ["SubspaceModel", "read_layout"]
-
 
 def read_layout(dim: object, rank: object, halflives: object, center: object) -> SubspaceLayout:
     """Return the layout for the arguments of `StreamingPCA`, checked."""

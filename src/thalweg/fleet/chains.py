@@ -15,8 +15,6 @@ from thalweg._core.types import Ints
 from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
 
-__all__ = ["Chains", "after", "chains_of"]
-
 SPARSE = 16  # streams of the fleet for each row, from which on only those of the batch are counted
 AHEAD, ENTRY = 32, 4  # rows whose streams are asked for ahead of time, and bytes of an entry of `first`
 NONE = np.zeros(0, dtype=np.int64)

@@ -18,8 +18,6 @@ from thalweg.fleet.families.choose import family_of
 from thalweg.fleet.journal import entries
 from thalweg.fleet.store import TEMPLATE, open_segment, read_manifest
 
-__all__ = ["describe"]
-
 
 def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
     """Return a description of a folder, with some keys as examples.

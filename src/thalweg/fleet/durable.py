@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from thalweg.fleet.playing import Player
     from thalweg.fleet.streams import Streams
 
-__all__ = ["from_bytes", "keys_as_arrays", "keys_of_arrays", "load_segments", "to_bytes", "write_streams"]
-
 _NONE = np.zeros(0, dtype=np.int64)
 
 

@@ -13,8 +13,6 @@ from thalweg.errors import InputError
 from thalweg.fleet.reading import values_of
 from thalweg.learners.base import Learner
 
-__all__ = ["read_feedback"]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ from thalweg.fleet.playing import Arrays, Player, Record
 from thalweg.fleet.reading import Bad, BatchRows, FleetError
 from thalweg.fleet.store import MANIFEST, TEMPLATE, FleetStore, sync
 
-__all__ = ["FleetFolder"]
-
 log = logging.getLogger("thalweg.fleet")
 
 LONG = 1 << 26  # bytes; a journal below this size may be longer than the streams

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from thalweg._core.types import Ints
 from thalweg._kernels.jit import inner, kernel
 
-__all__ = ["hash_integers", "hash_texts", "mix"]
-
 SEED = 42
 P1, P2, P3 = -7046029288634856825, -4417276706812531889, 1609587929392839161  # primes of XXH64, as signed words
 P4, P5 = -8796714831421723037, 2870177450012600261

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from thalweg.errors import StateError
 
-__all__ = ["Journal", "entries", "entry", "read_entries"]
-
 HEAD = struct.Struct("<QI")
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -13,8 +13,6 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.fleet.chains import after
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "RowsAhead", "Where", "run_fleet", "stopped"]
-
 DONE = -1
 REASONS = 4
 WORD = 8  # bytes

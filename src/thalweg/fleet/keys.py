@@ -19,8 +19,6 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg.errors import InputError
 from thalweg.fleet.hashing import hash_integers, hash_texts, mix
 
-__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "Mark", "read_keys", "shard_of"]
-
 INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
 FEWEST = 1024  # slots

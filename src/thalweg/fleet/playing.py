@@ -19,8 +19,6 @@ from thalweg.fleet.keys import Keys
 from thalweg.fleet.reading import Bad, BatchRows, FleetError, LateRowsError
 from thalweg.fleet.streams import Streams
 
-__all__ = ["Played", "Player", "Record"]
-
 Arrays = Mapping[str, NDArray[Any]]
 RESERVE = 32  # words for each new stream, so that births can be undone where no memory is left
 

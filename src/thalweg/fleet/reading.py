@@ -16,20 +16,6 @@ from thalweg.errors import InputError
 from thalweg.fleet.keys import INTEGERS as WHOLE
 from thalweg.fleet.keys import Keys, read_keys
 
-__all__ = [
-    "STEP",
-    "Bad",
-    "BatchRows",
-    "FleetError",
-    "LateRowsError",
-    "check_numbers",
-    "is_frame",
-    "read_frame",
-    "read_moment",
-    "read_times",
-    "values_of",
-]  # fmt: skip
-
 STEP = "step"  # the column that numbers forecasts, as in `Forecast.to_frame`
 SHOWN = 3  # bad rows that a message names
 INTEGERS, MOMENTS = "integers", "datetimes"  # kinds of times

@@ -27,8 +27,6 @@ from thalweg._kernels.pointers import Pointer
 from thalweg.fleet.chains import Chains
 from thalweg.fleet.kernels import Mount, RowsAhead, Where, run_fleet
 
-__all__ = ["BoundBatch", "StreamSeat"]
-
 WORD = 8  # bytes
 NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
 WIDEST, MOST_ROWS = 4 * LINE, 8  # bytes of a row of a batch, and rows of a stream, that are fetched ahead of time

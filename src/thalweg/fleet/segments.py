@@ -22,8 +22,6 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.keys import STRINGS, Keys
 
-__all__ = ["FORMAT", "ClassToWrite", "Segment", "SegmentNames", "read_segment", "write_segment"]
-
 FORMAT = 1
 MAGIC = b"TWFLEET1"
 FRAME = struct.Struct("<QI")  # length and checksum of a section

@@ -14,8 +14,6 @@ from thalweg._core.state import Block, Plan
 from thalweg._core.types import Ints
 from thalweg._kernels.kinds import address
 
-__all__ = ["Shelf", "shift"]
-
 CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
 WASTE = 1.05  # memory over that of the streams in it, from which on a shelf is worth packing
 WORD = 8

@@ -24,8 +24,6 @@ from thalweg.errors import InputError, StateError
 from thalweg.fleet.journal import Journal
 from thalweg.fleet.segments import Segment, read_segment
 
-__all__ = ["MANIFEST", "TEMPLATE", "FleetStore", "open_segment", "read_manifest", "sync"]
-
 MANIFEST, LOCK, TEMPLATE = "MANIFEST", "LOCK", "template.npz"
 FORMAT = 1
 LIMIT = 2.0  # streams in all segments, over those alive

@@ -20,8 +20,6 @@ from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.seats import BoundBatch
 from thalweg.fleet.shelves import Shelf, shift
 
-__all__ = ["NEVER", "Streams"]
-
 NEVER = -(2**63)  # a time before all others
 FEW = 256  # chains for which a second thread is not worth its start
 KEPT = 16  # ways to move words between classes, and learners of classes, that are kept for later

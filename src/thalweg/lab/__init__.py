@@ -3,7 +3,8 @@
 Needs the extra `lab`. The command line `thalweg` is a thin layer over it.
 """
 
-from thalweg.lab.catalog import ALGORITHMS, DOMAINS, Recipe, build, build_domain
+from thalweg.cards import Recipe
+from thalweg.lab.catalog import ALGORITHMS, DOMAINS, build, build_domain
 from thalweg.lab.streams import STREAMS, Source, Stream, draw
 from thalweg.lab.tables import Table, read_table
 

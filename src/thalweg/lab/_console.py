@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from thalweg._core.validate import visible
 
-__all__ = ["aligned", "echo", "notify", "shows_progress"]
-
 
 def notify(text: str) -> None:
     """Print a line on stderr, if there is one."""

@@ -32,8 +32,6 @@ from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, Task, to_json
 
-__all__ = ["Engine", "JobOutcome", "choose_engine", "find_function"]
-
 CONNECT_SECONDS = 5  # how long a scheduler that does not answer may keep the user waiting
 
 

@@ -28,8 +28,6 @@ from thalweg.lab.pictures import save as to_image
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["forecast_file", "forecast_live"]
-
 T = TypeVar("T")
 
 USUAL = {"horizon": 1, "levels": (0.8, 0.95), "lags": AUTO, "loss": "squared"}

@@ -13,8 +13,6 @@ from thalweg.errors import InputError
 from thalweg.estimators import Forecaster
 from thalweg.fleet.fleet import Fleet
 
-__all__ = ["KeptSeries"]
-
 OFTEN = 1_000  # rows of a pipe between two checkpoints
 
 

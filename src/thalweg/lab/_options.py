@@ -17,11 +17,6 @@ from thalweg.lab.report import Row
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
-__all__ = [
-    "Data", "Engine", "ForecastOptions", "Json", "Progress", "Scheduler", "Workers", "described", "grouped", "names_in",
-    "read_lags", "read_levels", "read_season",
-]  # fmt: skip
-
 
 class Empty(StrEnum):
     """Treatment of empty cells."""

@@ -16,8 +16,6 @@ from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
 from thalweg.lab.tables import read_table
 from thalweg.learners.base import Queries
 
-__all__ = ["play"]
-
 
 def play(
     algorithm: str,

@@ -21,8 +21,6 @@ from thalweg.errors import InputError
 from thalweg.lab._console import notify
 from thalweg.lab.report import Row
 
-__all__ = ["LabError", "Store", "Task", "file_name", "refuse_to_overwrite", "to_json", "write_file"]
-
 DRAFT = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}\.json\.(\d+)-[0-9a-f]{8}\.tmp")  # of `write_file`, for a `file_name`
 
 

@@ -17,8 +17,6 @@ from thalweg.estimators._panel import Panel
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["BESIDE"]
-
 Others = Callable[[Panel, int, int, list[int]], dict[str, Floats]]
 MODELS = "AutoETS", "AutoTheta", "AutoARIMA"
 

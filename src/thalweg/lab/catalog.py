@@ -25,8 +25,6 @@ from thalweg.learners.base import Learner
 from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.problems.generators import paper_ellipsoid
 
-__all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
-
 T = TypeVar("T")
 
 

@@ -27,25 +27,6 @@ from thalweg.estimators._rows import instant, read_moment
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "GAP",
-    "MISSING",
-    "READERS",
-    "Columns",
-    "Long",
-    "cell_number",
-    "check_named",
-    "header_of",
-    "lagged",
-    "listed",
-    "no_number",
-    "read_columns",
-    "read_header",
-    "read_instant",
-    "read_long",
-]
-
-
 MISSING = "raise", "drop", "previous"  # treatments of empty cells
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 YES, NO = ("true", "yes"), ("false", "no")

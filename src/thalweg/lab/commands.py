@@ -29,8 +29,6 @@ from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import OUTSIDE, REPRODUCE, STUDIES
 
-__all__ = ["app"]
-
 EXPECTED = (InputError, MissingExtraError, ProjectionError, StateError, LabError, OSError, MemoryError)
 
 

@@ -24,8 +24,6 @@ from thalweg.lab.tables import read_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
-
 COLUMNS = ("algorithm", "runs", "loss_mean", "loss_sd", "projections", "gradients", "values", "markers", "seconds")
 WRITTEN = ("table.csv", "runs.csv", "loss.png")
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NAIVE", "SEASONAL", "Outcome", "as_page", "as_table", "in_words", "picture", "play", "summary"]
-
 NAIVE, SEASONAL = "naive", "seasonal naive"
 TABLE_HORIZONS = 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 1000  # horizons of the table, and the last
 FANS = 6  # series of a picture

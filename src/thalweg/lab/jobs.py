@@ -28,8 +28,6 @@ from thalweg.lab._engines import JobOutcome, choose_engine, find_function
 from thalweg.lab._store import LabError, Store, Task, to_json
 from thalweg.lab.report import Row
 
-__all__ = ["Job", "LabError", "RunOptions", "job", "run_jobs", "seed_of"]
-
 
 class RunOptions(TypedDict, total=False):
     """Options of `run_jobs`."""

@@ -16,8 +16,6 @@ from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import as_columns, column_names
 from thalweg.lab.columns import GAP, cell_number, check_named, header_of, listed, no_number, read_header, read_instant
 
-__all__ = ["live"]
-
 NAME = "standard input"
 MOST_VOTES = 10  # for the usual step: so many other steps make another one the usual one
 

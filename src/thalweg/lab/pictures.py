@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain_ticks",
-    "save", "side", "style",
-]  # fmt: skip
-
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
 BLACK, GREY, BLUE, VERMILION = "#000000", "#555555", "#0072B2", "#D55E00"
 GREEN, PINK, SKY, ORANGE = "#009E73", "#CC79A7", "#56B4E9", "#E69F00"

@@ -28,8 +28,6 @@ from thalweg.domains._base import Domain
 from thalweg.errors import PluginWarning
 from thalweg.learners.base import Learner, outside
 
-__all__ = ["DOMAINS", "LEARNERS", "domains", "load_learners"]
-
 LEARNERS, DOMAINS = "thalweg.learners", "thalweg.domains"
 
 

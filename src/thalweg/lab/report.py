@@ -14,11 +14,6 @@ import numpy as np
 
 from thalweg._core.validate import visible
 
-__all__ = [
-    "Ratios", "Results", "Row", "TextTable", "distinct", "duration", "group", "mean", "number", "part", "pick",
-    "ratio", "ratios", "spread", "to_csv",
-]  # fmt: skip
-
 K = TypeVar("K")
 Row = dict[str, Any]  # that JSON can hold
 Results = Mapping[str, Row]  # results of the jobs of a study, by name

@@ -32,12 +32,6 @@ from thalweg.theorems._base import step_sizes
 if TYPE_CHECKING:
     from thalweg.lab.tables import Table
 
-__all__ = [
-    "FORECASTS", "best_time", "counted", "curve_rounds", "describe", "experts", "forecast_losses", "load_kernels",
-    "losses_as", "measure", "one_thread", "play_stream", "printed_threshold", "scaled_adaptive", "scaled_sacs", "steps",
-    "tidy", "window", "worst",
-]  # fmt: skip
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

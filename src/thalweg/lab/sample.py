@@ -11,8 +11,6 @@ import functools
 
 import numpy as np
 
-__all__ = ["CHANGE", "HOURS", "demand"]
-
 HOURS, CHANGE = 24 * 365, 5000
 SEED = 20250101
 

@@ -27,9 +27,6 @@ from thalweg.problems.generators import gradual, paper_ellipsoid, piecewise_stat
 from thalweg.problems.linear_model import LinearModel
 from thalweg.problems.models import LinearRegression, LogisticRegression
 
-__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "measured", "planted", "with_domain"]
-
-
 HORIZON = 20_000  # rounds of a synthetic stream, as in the paper
 DIM = 8  # entries of a decision, as in the paper
 STAGES = 25  # stages of the paper's jumping stream

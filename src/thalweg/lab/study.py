@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from matplotlib.figure import Figure
 
-__all__ = ["Study", "about", "run", "write"]
-
 S = TypeVar("S", bound="DataclassInstance")  # a size
 D = TypeVar("D")  # the data of the report
 

@@ -20,9 +20,6 @@ from thalweg.lab.columns import lagged, read_columns
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems.linear_model import LinearModel
 
-__all__ = ["DOMAIN", "LOSSES", "Table", "read_table"]
-
-
 LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
 LONGEST_LAG = 100_000

@@ -35,17 +35,6 @@ from thalweg.learners.contract import Own, asks, charged, core, decision, learn,
 from thalweg.learners.machine import Machine
 from thalweg.metas._base import OVER
 
-__all__ = [
-    "Alone",
-    "Single",
-    "SingleSettings",
-    "SingleState",
-    "points",
-    "project_members",
-    "read_origin",
-    "within_range",
-]
-
 
 class SingleState(NamedTuple):
     """One expert, group 0 of its part."""

@@ -44,21 +44,6 @@ if TYPE_CHECKING:
     from thalweg.cards import Card
     from thalweg.problems.linear_model import LinearModel
 
-__all__ = [
-    "Extendable",
-    "Foreign",
-    "Learner",
-    "Queries",
-    "Shown",
-    "bounded",
-    "check_made",
-    "check_takes_losses",
-    "outside",
-    "read_decision",
-    "read_start",
-    "watch_horizon",
-]
-
 T = TypeVar("T")
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
 MANY = 100  # clipped gradients before a warning

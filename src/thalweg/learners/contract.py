@@ -10,21 +10,6 @@ from typing import Any, NamedTuple
 from thalweg._core.types import Floats
 from thalweg._kernels.jit import generic, optional
 
-__all__ = [
-    "Own",
-    "asks",
-    "charged",
-    "core",
-    "count",
-    "decision",
-    "has_capacity",
-    "learn",
-    "learn_own",
-    "propose",
-    "reduce",
-    "see_gradient",
-]
-
 
 class Own(NamedTuple):
     """Gradients and values of a round at the members' own points; all of it is scratch space."""

@@ -66,8 +66,6 @@ from thalweg.learners.machine import Machine
 from thalweg.metas._base import Meta
 from thalweg.metas._base import planned as planned_metas
 
-__all__ = ["Cover", "CoverSettings", "CoverState", "Covered", "OnCover"]
-
 Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}

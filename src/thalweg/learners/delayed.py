@@ -42,8 +42,6 @@ from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_del
 from thalweg.learners.limits import limits_of
 from thalweg.problems.linear_model import LinearModel
 
-__all__ = ["Delayed"]
-
 FIRST_STRETCH = 16  # rounds of each copy that are played at a time, at first
 NO_COPY = NONE = -1  # no copy; no feedback
 

@@ -32,8 +32,6 @@ from thalweg.learners.base import Learner, watch_horizon
 from thalweg.learners.machine import AnyMachine
 from thalweg.losses._base import Loss
 
-__all__ = ["DelayedFeedback", "Waiting", "read_delays"]
-
 
 def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, entries: int = 1) -> int:
     """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""

@@ -25,8 +25,6 @@ from thalweg.learners.alone import Alone
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.metas.hedge import Hedge, rate
 
-__all__ = ["Ensemble", "Pooled", "descents"]
-
 
 def descents(
     domain: Domain,

@@ -16,8 +16,6 @@ from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.limits import Limits
 
-__all__ = ["BOUND_SLACK", "FLOAT64", "Feedback"]
-
 FLOAT64 = np.dtype(np.float64)
 BOUND_SLACK = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floats, too
 

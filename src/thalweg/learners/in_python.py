@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counter_field, inside
-from thalweg._core.state import Plan, declared, field
-from thalweg._core.types import Floats, Ints
+from thalweg._core.state import Plan, declared
+from thalweg._core.types import Floats
 from thalweg._core.validate import short_repr
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
@@ -17,8 +16,6 @@ from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision, learn, propose
 from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
-
-__all__ = ["Floats", "InPython", "Ints", "counter_field", "field", "inside"]
 
 
 class PythonSettings(NamedTuple):

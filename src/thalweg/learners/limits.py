@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["Limits", "limits_of"]
-
 
 @dataclass(frozen=True)
 class Limits:

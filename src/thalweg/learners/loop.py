@@ -33,24 +33,6 @@ from thalweg.learners.contract import (
     see_gradient,
 )
 
-__all__ = [
-    "BEYOND",
-    "FULL",
-    "LARGE",
-    "PLAYED",
-    "Ahead",
-    "Charge",
-    "Game",
-    "Rounds",
-    "Seat",
-    "ahead",
-    "finish",
-    "play",
-    "seat",
-    "update",
-    "update_ahead",
-]
-
 TURN = "f8", "f8", "i8", "b1"  # arguments of `update` after the handle
 PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # played; gradient too large; no capacity; feedback too large
 

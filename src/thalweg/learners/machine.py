@@ -23,8 +23,6 @@ from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision
 from thalweg.learners.limits import Limits
 
-__all__ = ["AnyMachine", "Clocked", "Machine"]
-
 
 class Clocked(Protocol):
     """A state with counters."""

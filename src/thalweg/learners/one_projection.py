@@ -43,16 +43,6 @@ from thalweg.learners.contract import core, count, decision, learn, propose, red
 from thalweg.learners.limits import limits_of
 from thalweg.learners.machine import AnyMachine, Clocked, Machine
 
-__all__ = [
-    "OneProjection",
-    "Reduced",
-    "ReducedGuest",
-    "ReducedSettings",
-    "ReducedState",
-    "as_reduced",
-    "surrogate_gradient",
-]
-
 T = TypeVar("T", bound=type)
 
 

@@ -36,8 +36,6 @@ from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
 from thalweg.metas.hedge import Hedge, HedgeSettings, HedgeState
 
-__all__ = ["Hinted", "HintedSettings", "HintedState"]
-
 
 class HintedState(NamedTuple):
     """N points and M = 2N members."""

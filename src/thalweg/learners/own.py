@@ -16,8 +16,6 @@ from thalweg.losses._base import Loss
 if TYPE_CHECKING:
     from thalweg.learners.base import Learner
 
-__all__ = ["gradients", "members", "refused", "scratch", "step"]
-
 
 def scratch(machine: Any, s: Any) -> Own:
     """Return working memory for everything that members ask for."""

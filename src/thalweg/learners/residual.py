@@ -53,8 +53,6 @@ from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import core, decision, learn, propose
 from thalweg.learners.machine import Machine
 
-__all__ = ["Levels", "LevelsSettings", "LevelsState", "ResidualLevels"]
-
 TOLERANCE = 1e-12  # in the unit ball, a point no further out than this counts as inside
 NEWTON_RATE = 2.0 / (2.0 - math.log(3.0))
 SEARCH = 7  # entries of `search`: z, the ends of its bracket, the last z and f, evaluations, the f that counts as zero

@@ -14,7 +14,6 @@ from thalweg.learners import loop
 if TYPE_CHECKING:
     from thalweg.learners.base import Learner
 
-__all__ = ["Usual"]
 ndarray = np.ndarray
 
 

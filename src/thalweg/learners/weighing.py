@@ -29,8 +29,6 @@ from thalweg.parts.cut_descent import COUNT, rows_needed
 from thalweg.parts.records import MARKERS
 from thalweg.parts.weigher import Weigher
 
-__all__ = ["Weighing", "pending"]
-
 
 @kernel
 def has_capacity(handle: AnyHandle) -> bool:

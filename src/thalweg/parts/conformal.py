@@ -47,11 +47,6 @@ from thalweg._kernels.vectors import copy, dot
 from thalweg.parts.ranked import insert, quantile, replace
 from thalweg.parts.weigher import Weigher, fits, teach
 
-__all__ = [
-    "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideLayout", "SideSettings", "SideState", "SideTurn", "Sides",
-    "answer_sides", "ask_sides", "log_factor", "pointers", "run_sides", "sort",
-]  # fmt: skip
-
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and one that is never reached

@@ -30,16 +30,6 @@ from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import copy
 
-__all__ = [
-    "LARGEST_FORECAST",
-    "MemoriesSettings",
-    "MemoriesState",
-    "begin_memories",
-    "foresee",
-    "foresee_rounds",
-    "memories_plan",
-]
-
 BEFORE = 4.0  # prior rounds with equal errors of all experts
 COMMON = 0.5  # of it in common
 FLAT_SLOPE = 1e-9  # of 1: slopes up to it are 0

@@ -34,19 +34,6 @@ from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy
 from thalweg.parts.cut_descent import Around, CutDescentState, bring_back, gain_of
 
-__all__ = [
-    "BLIND_ROW",
-    "BLIND_SHARE",
-    "MEMBERS",
-    "RESTARTING",
-    "SHARE",
-    "CurvatureState",
-    "begin_curvature",
-    "curvature_plan",
-    "fresh",
-    "move_curved",
-]
-
 MEMBERS = 4  # C, D and the walkers
 WALKING = 2  # the walkers have the first rows of members, C and D the next two
 BLIND_ROW, RESTARTING = WALKING, WALKING + 1  # the first row in use without values, and that of D

@@ -21,24 +21,6 @@ from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy
 
-__all__ = [
-    "BELOW",
-    "CURVED",
-    "FIRST_ROWS",
-    "MOST_ROWS",
-    "Around",
-    "CutDescentState",
-    "begin_members",
-    "bring_back",
-    "combine",
-    "gain_of",
-    "join",
-    "members_plan",
-    "move_descents",
-    "rows_needed",
-    "see_gains",
-]
-
 CURVED = 4  # rows before the descents, for the members with curvature
 BELOW = 2  # steps shorter than 2^k0 that are there from the start
 SHORTEST_FIRST, LONGEST_FIRST = -20, -4  # bounds of k0

@@ -22,8 +22,6 @@ from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy
 from thalweg.parts.cut_descent import Around, bring_back
 
-__all__ = ["AGE", "HELPERS", "EstimateState", "begin_estimate", "estimate", "estimate_plan"]
-
 HELPERS = 12
 KEEP = 0.999  # of E_j and t, in a round
 LEAN = 0.25 * np.log(2.0)

@@ -15,8 +15,6 @@ from thalweg._core.types import Floats
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.vectors import copy, dot
 
-__all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]
-
 ENERGY_ROUNDING = 1e-24  # of the energy of a row: a smaller part outside of F is rounding
 SIGMA = 1e-6  # of the trace: (2) keeps directions apart that hold nothing
 FLAT_SPECTRUM = 1e-12  # of the trace: eigenvalues below it are one

@@ -8,8 +8,6 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 
-__all__ = ["CLOSEST", "CODES", "LOG", "PERCENTAGE", "cost", "slope"]
-
 SQUARE, ABSOLUTE, PERCENTAGE, PINBALL, LOG = range(5)
 CODES = {"square": SQUARE, "absolute": ABSOLUTE, "percentage": PERCENTAGE, "pinball": PINBALL, "log": LOG}
 CLOSEST = 1e-9  # that a probability comes to 0 and 1

@@ -33,23 +33,6 @@ from thalweg._core.types import Floats, Ints
 from thalweg._kernels.jit import inner
 from thalweg.parts.covariance import LARGEST_FORECAST, LARGEST_SUM
 
-__all__ = [
-    "BAYES",
-    "BOA",
-    "COVARIANCE",
-    "FAMILIES",
-    "MLPOL",
-    "MLPROD",
-    "SHARE",
-    "Rule",
-    "RulesSettings",
-    "RulesState",
-    "learn_rule",
-    "normalise",
-    "rules_plan",
-    "weigh_rule",
-]
-
 BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
 COVARIANCE = 5  # not a rule of this file: a memory of `thalweg.parts.covariance`
 LEAST_LOG_WEIGHT = -700.0  # of a logarithm of a weight

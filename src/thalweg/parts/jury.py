@@ -34,8 +34,6 @@ from thalweg.parts.records import (
     records_plan,
 )
 
-__all__ = ["JurySettings", "JuryState", "begin_jury", "judge", "jury_plan"]
-
 
 class JuryState(NamedTuple):
     """Weights over N candidates."""

@@ -3,8 +3,6 @@
 from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
-__all__ = ["insert", "quantile", "replace"]
-
 
 @inner
 def quantile(ranked: Floats, n: int, level: float) -> float:

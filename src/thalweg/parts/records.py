@@ -34,24 +34,6 @@ from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy, decay
 
-__all__ = [
-    "MOST_SLOTS",
-    "OTHERS",
-    "RATES",
-    "RecordsState",
-    "account",
-    "begin_change",
-    "begin_records",
-    "credit",
-    "has_slots",
-    "mark",
-    "mix",
-    "records_plan",
-    "rounds_for",
-    "slots_for",
-    "slots_of",
-]
-
 RATES = 8  # of a record's grid
 MOST_SLOTS = 58  # of the cover: markers are 16 rounds apart or more, so these hold for 2^62 rounds
 BEHIND = 2

@@ -19,8 +19,6 @@ from thalweg._core.state import Plan, field
 from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
-__all__ = ["SharesState", "begin_shares", "share", "shares_plan"]
-
 RATES = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.05])
 LEAST_SHARE = 1e-6
 

@@ -21,8 +21,6 @@ from thalweg._core.types import Floats
 from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
 
-__all__ = ["MOST_SPREADS", "SpreadState", "see", "spread_holds", "spread_plan", "standard"]
-
 MOST_SPREADS = 10.0  # of a number in units of its spread
 SPREAD_ROUNDING = 2.0**-40  # of the mean: a spread up to here is rounding
 

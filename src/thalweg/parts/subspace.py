@@ -48,8 +48,6 @@ from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
 from thalweg.parts.jury import JurySettings, JuryState, begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
-__all__ = ["LARGEST_FEATURE", "SubspaceLayout", "SubspaceState", "learn_rows", "put_in_order", "weights"]
-
 LARGEST_FEATURE = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
 COMBINED = 0.5  # the prior of the candidates that combine members

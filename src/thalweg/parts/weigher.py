@@ -13,8 +13,6 @@ from thalweg._kernels.jit import inner
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.parts.cut_descent import COUNT
 
-__all__ = ["Weigher", "fits", "teach"]
-
 
 class Weigher(NamedTuple):
     """A learner of weights as compiled code sees it."""

@@ -9,13 +9,12 @@ from thalweg._core.extras import need
 from thalweg._core.validate import check_choice, check_count, check_text, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.fleet import Fleet
+from thalweg.fleet.reading import STEP
 from thalweg.spark.processor import processor_of
-from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, STEP, TARGET, TIME, Shard, ShardJob
+from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, TARGET, TIME, Shard, ShardJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = ["SETTINGS", "read_shard", "run"]
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 SETTINGS = {

@@ -11,8 +11,6 @@ from thalweg.spark.shards import Shard, ShardJob
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["processor_of"]
-
 
 def processor_of(job: ShardJob) -> Any:
     """Return the processor of a job, for `transformWithStateInPandas`."""

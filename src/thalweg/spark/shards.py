@@ -20,21 +20,6 @@ from thalweg.fleet.reading import INTEGERS, STEP, BatchRows
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = [
-    "KEY",
-    "NO_KEY",
-    "NO_TIME",
-    "NULLS",
-    "OWNER",
-    "SHARD",
-    "STEP",
-    "TARGET",
-    "TIME",
-    "KeptShards",
-    "Shard",
-    "ShardJob",
-]
-
 FORMAT = 3  # of the values in the engine's state
 NAME = 16  # bytes at the beginning of a version that all versions of a shard share
 WAIT = 8  # rows a stream that are kept beside the streams

@@ -27,8 +27,6 @@ from thalweg.parts.covariance import LARGEST_FORECAST, MemoriesState, foresee, f
 from thalweg.parts.forecast_losses import CLOSEST
 from thalweg.parts.forecast_rules import COVARIANCE, FAMILIES, Rule
 
-__all__ = ["Aggregator"]
-
 USUAL = "BOA", "recent", "covariance"
 MANY = 50  # experts: weights by covariance cost their third power, and are not usual for more
 BLOCK = 4096  # rounds of a run for which the memories' weights are kept

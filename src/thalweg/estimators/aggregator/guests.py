@@ -13,8 +13,6 @@ from thalweg._core.types import Floats
 from thalweg._core.validate import short_repr
 from thalweg.errors import InputError, StateError
 
-__all__ = ["Guest", "Hosted", "Names"]
-
 
 class Guest(Protocol):
     """A rule of the user's own; to be saved, it has `state` and `restore` too."""

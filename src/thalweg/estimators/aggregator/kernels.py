@@ -30,20 +30,6 @@ from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.records import MARKERS, OTHERS
 from thalweg.parts.weigher import Weigher, fits, teach
 
-__all__ = [
-    "ANSWERED",
-    "PREDICTED",
-    "CopySettings",
-    "CopyState",
-    "Turn",
-    "answer",
-    "ask",
-    "propose",
-    "recall",
-    "rounds",
-    "take",
-]
-
 ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 MEAN_ROUNDING = 1e-13  # relative, of a mean of forecasts
 

@@ -23,8 +23,6 @@ from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.records import MARKERS, MOST_SLOTS
 from thalweg.parts.weigher import Weigher
 
-__all__ = ["AggregatorLayout", "AggregatorSettings", "AggregatorState", "Candidates", "CopyHandles"]
-
 FIRST_SLOTS = 1  # of the jury
 
 

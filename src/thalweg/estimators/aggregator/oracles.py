@@ -23,8 +23,6 @@ from thalweg.errors import InputError
 from thalweg.estimators.aggregator.reading import read_answers, read_loss, read_rows
 from thalweg.estimators.aggregator.result import costs
 
-__all__ = ["Oracle", "oracle"]
-
 MODELS = "expert", "convex", "linear", "shifting"
 MOST_CHANGES = 1000  # changes that are tried unless more are asked for
 ACCEPTED_GAP = 1e-10  # of the mean log loss, the remaining gap

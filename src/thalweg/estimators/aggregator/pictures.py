@@ -18,8 +18,6 @@ from thalweg.regret._axes import axes, describe, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DRAWN", "draw"]
-
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c564b", "#7f7f7f"
 REST = "#c8c8c8"  # the others, summed up
 POINTS = 2000  # of a curve: more cannot be seen

@@ -13,9 +13,6 @@ from thalweg.estimators._frames import FrameTable, column, first, table
 from thalweg.parts.covariance import LARGEST_FORECAST
 from thalweg.parts.forecast_losses import CLOSEST, CODES
 
-__all__ = ["Rows", "as_row", "one_row", "read_answers", "read_loss", "read_rows"]
-
-
 OPERA = {"mse": "square", "mae": "absolute", "mape": "percentage"}  # its names of losses
 
 

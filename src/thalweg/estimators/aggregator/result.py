@@ -19,8 +19,6 @@ from thalweg.regret._axes import plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Combination", "costs"]
-
 
 @kernel
 def _costs(kind: int, tau: float, P: Floats, Y: Floats, out: Floats) -> None:

@@ -18,8 +18,6 @@ from thalweg.fleet.chains import Chains
 from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.fleet.seats import StreamSeat
 
-__all__ = ["Family", "Growth", "SizeClass", "Sizes", "ordered"]
-
 Sizes = tuple[tuple[str, int], ...]  # in the order of their names: a key of classes
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from thalweg.errors import InputError
 from thalweg.fleet.families.base import Family
 
-__all__ = ["family_of"]
-
 ESTIMATORS, FAMILIES = "thalweg.estimators", "thalweg.fleet.families"
 # Modules are imported when a template needs them: a fleet of learners loads no estimator.
 CHOICES = {  # family by the class that templates have, or derive from

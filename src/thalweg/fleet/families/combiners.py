@@ -23,8 +23,6 @@ from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
 from thalweg.fleet.reading import BatchRows
 
-__all__ = ["CombinerSeat", "Combiners", "OpinionRows", "combine_rows"]
-
 ASK = "i8", "f8[1]", "f8[1]", "f8[1]", "i8[1]"
 RECALL = "i8", "f8[1]"
 ANSWER = "i8", "f8", "f8", "i8[1]"

@@ -21,8 +21,6 @@ from thalweg.fleet.reading import BatchRows
 from thalweg.parts.forecast.model import ASKED, CHECK, PLAYED, ROUNDS, answer, ask
 from thalweg.parts.forecast.past import ABSENT
 
-__all__ = ["ForecasterSeat", "Forecasters", "ValueRows", "forecast_rows"]
-
 MEAN = "thalweg"  # the column of forecasts
 
 

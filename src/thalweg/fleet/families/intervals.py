@@ -20,8 +20,6 @@ from thalweg.fleet.kernels import FULL, REFUSED, stopped
 from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.parts.conformal import ANSWERED, ASKED, Sides, SideTurn, answer_sides, ask_sides
 
-__all__ = ["ErrorRows", "Trackers", "answer_rows", "ask_rows", "cover_rows"]
-
 FORECAST = "y_hat"  # the column of forecasts
 
 

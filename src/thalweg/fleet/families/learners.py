@@ -22,8 +22,6 @@ from thalweg.fleet.kernels import DONE, FULL, LARGE, REFUSED, stopped
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, outside
 
-__all__ = ["Deciders", "FeedbackRows", "MachineSeat", "decide_rows", "update_rows"]
-
 OWN = ("update", "decision", "_decide", "_play_round", "_call_round", "_tree", "_grow", "_forget")
 LARGEST = float(np.finfo(np.float64).max)
 

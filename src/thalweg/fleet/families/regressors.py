@@ -25,8 +25,6 @@ from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.parts.linear.plan import LinearLayout
 from thalweg.parts.linear.rows import play_row
 
-__all__ = ["Classifiers", "ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
-
 CLASSES = np.arange(2)
 TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # arguments of `play_row` after the handle
 

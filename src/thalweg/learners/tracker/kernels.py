@@ -53,8 +53,6 @@ from thalweg.parts.cut_descent import (
 from thalweg.parts.estimate import AGE, HELPERS, EstimateState, begin_estimate, estimate
 from thalweg.parts.records import MARKERS, OTHERS, RecordsState, account, begin_change, begin_records, credit, mark, mix
 
-__all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "first_row", "helpers_in_use"]
-
 SMALLEST_SQUARE = 1e-300  # of a squared gradient, and of a loss
 LARGEST_LOSS = 1e150  # of a loss
 ENOUGH = 4.0  # gradients, to know something of curvature without values

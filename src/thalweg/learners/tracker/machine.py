@@ -53,8 +53,6 @@ from thalweg.parts.cut_descent import (
 from thalweg.parts.estimate import HELPERS, estimate_plan
 from thalweg.parts.records import BEHIND, GAINED, MARKERS, MOST_SLOTS, OTHERS, records_plan
 
-__all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
-
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
 SLOTS = 2  # of the cover at first, capacity for 3 markers, and more at a time
 MARKS_KEPT = 64  # the number of markers whose rounds are remembered

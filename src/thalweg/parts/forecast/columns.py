@@ -17,16 +17,6 @@ from thalweg.parts.forecast.past import hold, is_there, size_or_absent
 from thalweg.parts.linear.rows import LinearSettings, LinearState, learn_row, predict_row
 from thalweg.parts.records import has_slots
 
-__all__ = [
-    "ColumnsSettings",
-    "ColumnsState",
-    "forecast_columns",
-    "give_rows",
-    "has_capacity",
-    "keep_row",
-    "learn_columns",
-]
-
 
 class ColumnsState(NamedTuple):
     """A linear model, and the columns of the present round."""

@@ -24,10 +24,6 @@ from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
-__all__ = [
-    "CombinationSettings", "CombinationState", "anchors", "combination_plan", "judge_candidates", "weigh_candidates",
-]  # fmt: skip
-
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
 CUT, MORE = 9.0, 91.0

@@ -20,11 +20,6 @@ from thalweg.parts.forecast.lagged import KAPPA
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
-__all__ = [
-    "BASE", "FEATURES", "SHARED", "DirectSettings", "DirectState", "direct_plan", "keep_shared", "learn_direct",
-    "shift_bases", "solve_direct", "wait_direct",
-]  # fmt: skip
-
 FEATURES = 10
 SHARED = 5  # the first features: the same at all horizons
 BASE = FEATURES - SHARED  # in a waiting row, after the other features

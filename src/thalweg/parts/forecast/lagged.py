@@ -21,8 +21,6 @@ from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import TIME, HistoryState, hold
 from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
-__all__ = ["KAPPA", "LaggedSettings", "LaggedState", "forecast_lagged", "lagged_plan", "learn_lagged", "reach"]
-
 KAPPA = 3.0
 LAGS, SEASONAL_DIFFERENCES = 0, 1
 

@@ -113,11 +113,6 @@ from thalweg.parts.forecast.spans import (
     write_spans,
 )
 
-__all__ = [
-    "ASKED", "CHECK", "FOUND", "OTHERS", "PLAYED", "ROUNDS", "SEASONAL", "ForecastSettings", "ForecastState", "answer",
-    "ask", "forecast_holds", "play",
-]  # fmt: skip
-
 # of `clock`: rounds, whether the current one was forecast, and the round of the next test for seasons (0: none)
 ROUNDS, ASKED, CHECK = range(3)
 FOUND = 2  # maximal number of seasons found in the series itself

@@ -28,11 +28,6 @@ from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
 
-__all__ = [
-    "ABSENT", "CHANGES", "FIRST", "GAP", "HIGH", "LAST", "LOW", "SEEN", "TIME", "HistorySettings", "HistoryState",
-    "accept", "fill", "history_plan", "hold", "is_there", "lay_out", "logarithm", "rebase", "size_or_absent", "usual",
-]  # fmt: skip
-
 ABSENT = 1e300  # in a state, where there is no number
 CHANGES = 64  # the latest changes of level that are remembered
 OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; its capped error

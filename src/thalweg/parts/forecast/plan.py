@@ -28,8 +28,6 @@ from thalweg.parts.forecast.spans import spans_plan
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.records import slots_for, slots_of
 
-__all__ = ["ForecastLayout", "seasons_found"]
-
 LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}  # of the model of columns
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from thalweg._core.types import Floats
 from thalweg._kernels.jit import inner
 
-__all__ = ["are_sums", "learn_ridge", "packed", "solve_ridge"]
-
 TINY = 1e-12  # of a diagonal entry: below it features are taken as dependent
 LEAST = 1e-300
 LARGEST_SUM = 1e250

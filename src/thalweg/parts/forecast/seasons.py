@@ -12,8 +12,6 @@ import numpy as np
 
 from thalweg._core.types import Floats
 
-__all__ = ["KEPT_VALUES", "LONGEST", "find_seasons", "next_check"]
-
 LONGEST = 60  # season that is looked for
 KEPT_VALUES = 256  # values that are looked at
 START = 30  # rounds before the first test

@@ -25,11 +25,6 @@ from thalweg._core.types import Floats, Ints
 from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
 
-__all__ = [
-    "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "forecast_smoothed", "shift_levels", "smooth",
-    "start_season",
-]  # fmt: skip
-
 # alpha, beta, phi, gamma
 PLAIN = ((0.15, 0.0, 1.0, 0.0), (0.6, 0.0, 1.0, 0.0), (0.5, 0.05, 0.9, 0.0))
 SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3), (0.9, 0.3, 0.98, 0.3))

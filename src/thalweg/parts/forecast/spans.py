@@ -35,8 +35,6 @@ from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 from thalweg.parts.ranked import insert, quantile, replace
 
-__all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "spans_plan", "wait_for_answer", "write_spans"]
-
 WINDOW = 128
 OLD = 4  # the first of so many parts of all scores does not count
 FASTEST, RATE, SLOWER = 0.12, 0.6, 0.6  # eta: at most, for each (1 - level), and the power of h

@@ -26,17 +26,6 @@ from thalweg.losses.logistic import prox_slope
 from thalweg.parts.linear.losses import HUBER, LOG, QUANTILE, Lesson
 from thalweg.parts.linear.offsets import LARGEST_COEFFICIENT, LARGEST_LEFT, move_offset
 
-__all__ = [
-    "BELIEVED",
-    "FORGET",
-    "GuestsState",
-    "begin_guests",
-    "follow_guests",
-    "guests_plan",
-    "move_guests",
-    "score_guests",
-]
-
 FORGET = np.array([1.0, 1.0, 0.999, 0.99, 0.95])  # lambda
 PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the features' spread
 LOG_PRIORS = np.array([1.0, 100.0, 1.0, 1.0, 1.0])

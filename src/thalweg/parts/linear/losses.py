@@ -13,10 +13,6 @@ from typing import NamedTuple
 
 from thalweg._kernels.jit import inner
 
-__all__ = [
-    "HINGE", "HUBER", "LARGEST_GAIN", "LOG", "QUANTILE", "SQUARED", "Lesson", "chance", "gain", "pull", "slope",
-]  # fmt: skip
-
 SQUARED, HUBER, QUANTILE, HINGE, LOG = range(5)
 LARGEST_GAIN = 1e140  # its square is still a number
 

@@ -23,17 +23,6 @@ from thalweg._kernels.jit import inner
 from thalweg.parts.linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
 from thalweg.parts.linear.offsets import LARGEST_COEFFICIENT, LARGEST_LEFT, bounded, move_offset
 
-__all__ = [
-    "BELIEVED",
-    "RATES",
-    "MembersState",
-    "follow_members",
-    "learns",
-    "members_plan",
-    "move_members",
-    "score_members",
-]
-
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
 BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
 OFFSET_MEMORY = 0.999  # of offsets

@@ -11,8 +11,6 @@ from thalweg._core.types import Floats
 from thalweg._core.validate import LARGEST_ENTRY
 from thalweg._kernels.jit import inner
 
-__all__ = ["LARGEST_COEFFICIENT", "LARGEST_LEFT", "bounded", "move_offset"]
-
 LARGEST_COEFFICIENT = LARGEST_ENTRY**1.5  # coefficients and offsets stop here
 LARGEST_LEFT = LARGEST_ENTRY**2.5
 

@@ -19,8 +19,6 @@ from thalweg.parts.records import rounds_for, slots_for, slots_of
 from thalweg.parts.shares import begin_shares, shares_plan
 from thalweg.parts.spread import spread_plan
 
-__all__ = ["KINDS", "WIDEST", "LinearLayout", "begin_linear", "moved"]
-
 KINDS = {
     "squared_error": SQUARED,
     "huber": HUBER,

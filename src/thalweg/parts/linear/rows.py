@@ -39,19 +39,6 @@ from thalweg.parts.linear.offsets import bounded
 from thalweg.parts.shares import SharesState, share
 from thalweg.parts.spread import MOST_SPREADS, SpreadState, see, standard
 
-__all__ = [
-    "GAUGE",
-    "LEVEL",
-    "UNCUT",
-    "UNIT",
-    "LinearSettings",
-    "LinearState",
-    "learn_row",
-    "play_row",
-    "play_rows",
-    "predict_row",
-]
-
 WARM = 10.0  # rows until means and spreads are known roughly
 LEAP = 2.0**60  # a spread that grows by this factor in a row is unrelated to the one before
 BEYOND = 0.5  # of the range of labels

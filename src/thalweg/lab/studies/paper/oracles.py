@@ -18,9 +18,6 @@ from thalweg._core.types import Floats
 from thalweg.domains import Custom, Ellipsoid
 from thalweg.errors import InputError, ProjectionError
 
-__all__ = ["SolverProjection", "by_solver"]
-
-
 # The solver stops when an iteration gains less than this. It is then within about 1e-7 of the nearest point, in
 # units of the radius: well below the tolerance that a `Custom` set states, under which a difference y - project(y)
 # counts as none. A looser solver would make the direction of that difference noise.
