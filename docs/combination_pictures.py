@@ -15,7 +15,7 @@ import pandas as pd
 from river.datasets import TrumpApproval
 
 from thalweg.estimators import Aggregator
-from thalweg.estimators.aggregator.result import PICTURES
+from thalweg.estimators.aggregator.pictures import DRAWN
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     names = [name for name in rows[0][0] if name != "ordinal_date"]
     polls = {name: np.array([x[name] for x, _ in rows]) for name in names}
     run = Aggregator().run(pd.DataFrame(polls), np.array([y for _, y in rows]))
-    for kind in PICTURES:
+    for kind in DRAWN:
         run.plot(kind).figure.savefig(out / f"combine-{kind}.png", dpi=90)
         print(out / f"combine-{kind}.png")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 import thalweg as tw
-from thalweg.learners.in_python import Floats, InPython, Ints, counter_field, field, inside
+from thalweg.extend import Floats, InPython, Ints, counter_field, field, inside
 
 MARKETS = ("nyse_o", "nyse_n", "tse", "sp500", "msci", "djia")
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import thalweg as tw
 from thalweg.cards import Card, Setting, Variant, markdown, recipes
 from thalweg.errors import InputError
-from thalweg.extend import Floats, InPython, Ints, counter_field, field
+from thalweg.extend import Floats, InPython, Ints, counter_field, field, inside
 from thalweg.lab import build, draw
 from thalweg.lab.commands import app
 from thalweg.lab.runs import experts, steps
@@ -32,7 +32,7 @@ class Reach(Theorem):
 
 
 class StillState(NamedTuple):
-    x: Floats = field("d")
+    x: Floats = field("d", inside("domain"))
     clock: Ints = counter_field()
 
 
