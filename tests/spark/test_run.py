@@ -146,23 +146,11 @@ class Stream:
         assert sorted(found) == sorted(fleet.keys())
 
 
-def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
-    stream = Stream(spark, tmp_path)
-    for batch in range(2):
-        stream.feed(rows(batch, times=4, first=4 * batch))
-    query = stream.play()
-    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [120, 120]
-    stream.feed(rows(2, keys=40, times=4, first=8))
-    stream.play()
-    fleet, want = local(template(), pl.concat(stream.fed))
-    assert_same_rows(stream.found(), want)
-    stream.assert_state(fleet)
-
-
 def test_rows_wait_beside_the_streams_until_there_are_many(spark, tmp_path):
+    """Every batch is a query of its own, which goes on where the last one ended."""
     stream, sizes = Stream(spark, tmp_path), []
     for batch, times in enumerate((3, 2, 2, 4, 1, 1)):
-        stream.feed(rows(batch, times=times, first=10 * batch))
+        stream.feed(rows(batch, keys=40 if batch == 5 else 30, times=times, first=10 * batch))
         stream.play()
         kept = stream.state("rows")
         sizes.append({len(value["data"]) > 0 for value in kept.values()} or {False})
@@ -175,8 +163,9 @@ def test_rows_wait_beside_the_streams_until_there_are_many(spark, tmp_path):
 def test_micro_batches_with_a_horizon(spark, tmp_path):
     stream, made = Stream(spark, tmp_path), Forecaster(season=None, horizon=2, levels=(0.8,))
     for batch in range(2):
-        stream.feed(rows(batch, times=4, first=4 * batch))
-    stream.play(made)
+        stream.feed(rows(batch, keys=30 + 10 * batch, times=4, first=4 * batch))
+    query = stream.play(made)
+    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [120, 160]
     fleet = tw.Fleet(made)
     assert_same_rows(stream.found(), pl.concat([fleet.run(frame) for frame in stream.fed]))
 
