@@ -140,6 +140,7 @@ def test_iterables_of_losses_and_matrix_decisions():
     losses = [tw.losses.Squared(np.eye(2, 3), 0.5 * k) for k in range(5)]
     run = tw.play(tw.SOGD(X), losses, decisions=True)
     assert run.decisions.shape == (5, 2, 3)
+    assert run.losses.tolist() == [f.value(x) for f, x in zip(losses, run.decisions, strict=True)]
     features = np.broadcast_to(np.eye(2, 3), (5, 2, 3))
     fast = tw.play(tw.SOGD(X), tw.problems.LinearRegression(features, 0.5 * np.arange(5)), decisions=True)
     assert np.array_equal(fast.decisions, run.decisions)

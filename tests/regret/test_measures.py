@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.regret.cases import DISC, ENDLESS, FINE, KINDS, wrapped
-from tests.worlds import LEARNERS
 from thalweg import domains, problems
-from thalweg._kernels.projections import PYTHON
 from thalweg.errors import InputError
 from thalweg.regret import (
     Between,
@@ -174,24 +172,6 @@ def test_matrix_decisions():
     assert dynamic(paid, own, u).comparator.decisions.shape == (5, 2, 3)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_nobody_beats_the_best_of_every_round(name):
-    learner = LEARNERS[name]()
-    domain = learner.domain
-    rng = np.random.default_rng(5)
-    compiled = domain.onto is not PYTHON
-    T = min(30 if compiled else 8, getattr(learner, "horizon", None) or 30)
-    a = rng.standard_normal((T, domain.dim))
-    a *= 0.5 / np.linalg.norm(a, axis=1, keepdims=True)
-    problem = problems.LinearRegression(a.reshape(T, *domain.shape), rng.uniform(-1, 1, T))
-    run = tw.play(learner, problem, decisions=True)
-    best = best_per_round(problem, domain, tol=1e-9 if compiled else 1e-6)
-    regret = dynamic(run, problem, best)
-    assert regret.value >= -regret.gap - 1e-12
-    assert (run.losses >= best.losses - regret.gap - 1e-12).all()
-    assert all(row.regret >= -regret.gap - 1e-12 for row in interval_dynamic(run, problem, best))
-
-
 # ---------------------------------------------------------------------------------------------------------- intervals
 
 
@@ -301,16 +281,12 @@ def test_strides(tau, stride):
         assert row.stop == row.start + tau
 
 
-def test_a_grid_never_finds_more_and_says_so():
+def test_a_grid_says_that_it_is_one():
     domain = SETS["ball"]
     problem, paid = example(T=40, seed=3)
-    exact = adaptive(paid, problem, domain)
     grid = adaptive(paid, problem, domain, stride=None)
-    for full, some in zip(exact, grid, strict=True):
-        assert some.regret <= full.regret + full.gap
-        assert some.intervals <= full.intervals
     assert "of 10 looked at" in repr(grid)
-    assert "looked at" not in repr(exact)
+    assert "looked at" not in repr(adaptive(paid, problem, domain))
     assert [row.exact for row in grid] == [True, False, False, False, False, False, True]
 
 
