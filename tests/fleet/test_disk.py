@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from tests.fleet.singles import ESTIMATORS, assert_same_fleets, batch, fleet_of
+from tests.fleet.singles import ESTIMATORS, assert_same, assert_same_fleets, batch, fleet_of
 from thalweg.domains import Ball
 from thalweg.errors import InputError, StateError
 from thalweg.fleet import FleetError
@@ -202,7 +202,7 @@ def test_two_writers(tmp_path):
 
 
 def test_damage_costs_the_streams_it_hits_and_names_them(tmp_path):
-    fleet, twin = played(tmp_path / "f", checkpoints=(3,))
+    fleet, twin = played(tmp_path / "f", checkpoints=(1,))
     fleet.close()
     (file,) = segments(tmp_path / "f")
     sound, rng, kinds = file.read_bytes(), np.random.default_rng(0), set()
@@ -219,12 +219,12 @@ def test_damage_costs_the_streams_it_hits_and_names_them(tmp_path):
             again = tw.Fleet.open(folder, on_damage="drop")
             kinds.add(repr(lost) in told)
             assert again.lost == [lost]
-            assert lost not in again
+            assert lost not in again  # rows of the journal give birth to nobody
             kinds.add("stream")
         else:
             kinds.add("copy")  # of header or keys: the other one served
         for key in again.keys():  # noqa: SIM118
-            assert again[key].state().keys() == twin[key].state().keys()
+            assert_same(again[key], twin[key])
         assert len(again) + len(again.lost) == len(twin)
         again.close()
         assert tw.Fleet.open(folder).lost == []
@@ -255,16 +255,6 @@ def test_keys_and_header_are_there_twice(tmp_path):
         tw.Fleet.open(tmp_path / "f")
     file.write_bytes(sound)
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
-
-
-def test_lost_streams_stay_lost_in_the_journal(tmp_path):
-    fleet, _ = played(tmp_path / "f", batches=3, checkpoints=(1,))
-    fleet.close()
-    (file,) = segments(tmp_path / "f")
-    file.write_bytes(flipped(file.read_bytes()))
-    again = tw.Fleet.open(tmp_path / "f", on_damage="drop")
-    (lost,) = again.lost
-    assert lost not in again  # rows of the journal give birth to nobody
 
 
 def test_manifest_and_journal_damage(tmp_path):
