@@ -52,13 +52,18 @@ def test_rounds_are_the_losses(kind, shape):
     assert problem.phi is KINDS[kind][1].phi
     assert problem.nonnegative == KINDS[kind][1].nonnegative
     assert problem.comparators is None
-    x = np.random.default_rng(1).normal(size=shape)
+    rng = np.random.default_rng(1)
+    x, moving = rng.normal(size=shape), rng.normal(size=(30, *shape))
     for t, loss in enumerate(problem):
         expected = KINDS[kind][1](features[t], labels[t])
         assert type(loss) is type(expected)
         assert loss.value(x) == expected.value(x)
         np.testing.assert_array_equal(loss.gradient(x), expected.gradient(x))
         assert np.shares_memory(loss.features, problem.features)
+    np.testing.assert_allclose(problem.losses_of(x), [f.value(x) for f in problem], rtol=1e-12, atol=1e-14)
+    expected = [f.value(w) for f, w in zip(problem, moving, strict=True)]
+    np.testing.assert_allclose(problem.losses_of(moving), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(problem.losses_of(moving.reshape(30, -1)), problem.losses_of(moving))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,18 +101,6 @@ def test_portfolio():
     assert problems.Portfolio([[1.0, 0.0]]).gradient_bound(Simplex(2)) == math.inf
     assert not problem.nonnegative
     assert problem.smoothness is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", [(4,), (2, 3)])
-def test_losses_of(kind, shape):
-    rng = np.random.default_rng(3)
-    problem = LinearModel(*data(kind, rng, shape=shape), loss=kind)
-    fixed, moving = rng.normal(size=shape), rng.normal(size=(30, *shape))
-    np.testing.assert_allclose(problem.losses_of(fixed), [f.value(fixed) for f in problem], rtol=1e-12, atol=1e-14)
-    expected = [f.value(w) for f, w in zip(problem, moving, strict=True)]
-    np.testing.assert_allclose(problem.losses_of(moving), expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(problem.losses_of(moving.reshape(30, -1)), problem.losses_of(moving))
 
 
 @pytest.mark.parametrize("kind", KINDS)
