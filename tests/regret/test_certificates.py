@@ -246,8 +246,7 @@ def test_a_kink_is_named():
 
 
 def test_negative_losses_are_named():
-    X, problem = jumps(100)
-    learner = tw.EfficientDynamic(X, 100, problem.gradient_bound(X), problem.smoothness)
+    learner, problem = sound_run()
     run = tw.play(learner, problem)
     certificate = certify(learner, problem, run.losses - 1.0)
     assert failed(certificate) == ["losses >= 0"]
