@@ -101,13 +101,6 @@ def test_a_custom_domain_plays_the_same_numbers():
         assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-9, err_msg=name)
 
 
-def test_losses_are_those_of_the_decisions():
-    problem = problems()["squared"]
-    run = tw.play(LEARNERS["EfficientDynamic 3"](domains()["ellipsoid"]), problem, decisions=True)
-    expected = (np.einsum("td,td->t", problem.features, run.decisions) - problem.labels) ** 2 / 2
-    assert_allclose(run.losses, expected, rtol=1e-12, atol=1e-15)
-
-
 LEVELS = {
     "CutkoskyAdaptive": lambda X: tw.CutkoskyAdaptive(X, T, G),
     "CutkoskyPrintedVariant": lambda X: tw.CutkoskyPrintedVariant(X, T, G),
@@ -147,6 +140,7 @@ def test_iterables_of_losses_and_matrix_decisions():
     losses = [tw.losses.Squared(np.eye(2, 3), 0.5 * k) for k in range(5)]
     run = tw.play(tw.SOGD(X), losses, decisions=True)
     assert run.decisions.shape == (5, 2, 3)
+    assert run.losses.tolist() == [f.value(x) for f, x in zip(losses, run.decisions, strict=True)]
     features = np.broadcast_to(np.eye(2, 3), (5, 2, 3))
     fast = tw.play(tw.SOGD(X), tw.problems.LinearRegression(features, 0.5 * np.arange(5)), decisions=True)
     assert np.array_equal(fast.decisions, run.decisions)
@@ -157,11 +151,6 @@ def test_an_endless_problem_needs_rounds():
     with pytest.raises(InputError, match="no end"):
         tw.play(tw.SOGD(tw.domains.Ball(2)), endless)
     assert tw.play(tw.SOGD(tw.domains.Ball(2)), endless, rounds=7).rounds == 7
-
-
-def test_shapes_must_agree():
-    with pytest.raises(InputError, match=r"shape \(4,\), the learner's domain \(2,\)"):
-        tw.play(tw.SOGD(tw.domains.Ball(2)), problems()["squared"])
 
 
 @pytest.mark.parametrize("path", [lambda p: p, one_by_one], ids=["compiled", "python"])
@@ -193,7 +182,7 @@ def test_past_the_horizon_one_warning():
     learner = tw.EfficientDynamic(tw.domains.Ball(4, radius=2.0), 100, G)
     with pytest.warns(HorizonWarning, match="tuned for 100 rounds") as caught:
         tw.play(learner, problems()["squared"])
-    assert len(caught) == 1
+    assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tw.play(learner, problems()["squared"], rounds=5)
@@ -284,6 +273,7 @@ def test_an_error_in_the_middle_names_the_round_of_the_problem():
         (lambda: tw.play(tw.SOGD(tw.domains.Ball(2)), None), "play needs a problem or an iterable of losses. Got None"),
         (lambda: tw.play(problems()["squared"], tw.SOGD(tw.domains.Ball(4))), r"play\(learner, problem\)"),
         (lambda: tw.play(tw.SOGD, problems()["squared"]), r"play\(learner, problem\)"),
+        (lambda: tw.play(tw.SOGD(tw.domains.Ball(2)), problems()["squared"]), r"\(4,\), the learner's domain \(2,\)"),
         (lambda: tw.SOGD(tw.domains.Ball(2)).step(3), "step needs a loss with"),
         (lambda: tw.SOGD(tw.domains.Ball(2)).update([[1.0, 2.0], [3.0]]), "gradient must be an array of real numbers"),
         (lambda: tw.SOGD(tw.domains.Ball(2)).update([1.0, 2.0], loss="0.1"), "loss must be a number. Got '0.1'"),
@@ -297,12 +287,6 @@ def test_an_error_in_the_middle_names_the_round_of_the_problem():
 def test_mixed_up_arguments_are_explained(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-def test_the_horizon_warning_points_at_the_caller():
-    with pytest.warns(HorizonWarning) as caught:
-        tw.play(tw.EfficientDynamic(tw.domains.Ball(4, radius=2.0), 100, G), problems()["squared"])
-    assert caught[0].filename == __file__
 
 
 def test_a_learner_says_what_it_is():

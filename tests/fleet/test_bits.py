@@ -152,10 +152,6 @@ def test_forecasts_of_all_steps():
     for i, key in enumerate(("shop 1", "shop 2")):
         one = singles[key].forecast(ahead[i])
         assert (said[i] == np.stack([one.mean, one.lower[0.9], one.upper[0.9]], axis=1)).all()
-    plain = fleet_of(ESTIMATORS["Forecaster, season"])
-    plain.run(["a"] * 30, np.arange(30.0))
-    assert plain.forecast(["a", "nobody"]).shape == (2, 3, 5)
-    assert np.isnan(plain.forecast(["nobody"])).all()
 
 
 def test_gradients_are_clipped_as_a_single_learner_clips_them():

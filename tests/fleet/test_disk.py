@@ -7,14 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import weakref
 
 import numpy as np
 import pytest
 
 import thalweg as tw
-from tests.fleet.singles import ESTIMATORS, assert_same_fleets, batch, fleet_of
+from tests.fleet.singles import ESTIMATORS, assert_same, assert_same_fleets, batch, fleet_of
 from thalweg.domains import Ball
 from thalweg.errors import InputError, StateError
 from thalweg.fleet import FleetError
@@ -40,6 +39,19 @@ def go_on(fleet, twin, seeds, checkpoints=()):
             fleet.checkpoint()
 
 
+def reopened(fleet):
+    """The fleet that its folder holds after it was closed."""
+    fleet.close()
+    return tw.Fleet.open(fleet._folder.store.folder)
+
+
+def flipped(data, at=None, by=1):
+    """These bytes with some bits of one turned, by default of the one in the middle."""
+    damaged = bytearray(data)
+    damaged[len(data) // 2 if at is None else at] ^= by
+    return bytes(damaged)
+
+
 def segments(folder):
     return sorted(folder.glob("*.segment"))
 
@@ -47,13 +59,11 @@ def segments(folder):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_checkpoint_journal_and_restart(name, tmp_path):
     fleet, twin = played(tmp_path / "f", ESTIMATORS[name])
-    fleet.close()
-    again = tw.Fleet.open(tmp_path / "f")
+    again = reopened(fleet)
     assert_same_fleets(again, twin)
     assert again.batches == twin.batches
     go_on(again, twin, range(4, 7), (5,))
-    again.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(again), twin)
 
 
 def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path, monkeypatch):
@@ -66,8 +76,7 @@ def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path
         go_on(fleet, twin, [seed])
         most = max(most, fleet._folder.store.journal.size / fleet.nbytes)
     assert 0.5 < most < 1.5  # a batch may go beyond
-    fleet.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(fleet), twin)
 
 
 def test_learners_that_are_put_in_and_taken_out_do_not_make_the_journal_long(tmp_path, monkeypatch):
@@ -95,8 +104,7 @@ def test_a_checkpoint_that_nobody_asked_for_may_fail(tmp_path, monkeypatch):
     monkeypatch.setattr(type(fleet._streams), "nbytes", 0)
     monkeypatch.setattr(fleet._folder.store, "commit", lambda *given: (_ for _ in ()).throw(OSError("no room")))
     go_on(fleet, twin, range(3, 6))
-    fleet.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(fleet), twin)
 
 
 def test_learners_restart(tmp_path):
@@ -109,8 +117,7 @@ def test_learners_restart(tmp_path):
         assert (fleet.decide(range(9)) == twin.decide(range(9))).all()
         if i == 2:
             fleet.checkpoint()
-    fleet.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(fleet), twin)
 
 
 def test_everything_is_in_the_journal(tmp_path):
@@ -126,15 +133,13 @@ def test_everything_is_in_the_journal(tmp_path):
         del one["shop 4"]
         assert one.forget(idle_since=2) == 0
         one.predict(["shop 2"], [[1.0, 2.0]])
-    fleet.close()
-    again = tw.Fleet.open(tmp_path / "f")
+    again = reopened(fleet)
     assert_same_fleets(again, twin)
     for one in (again, twin):
         one.update(["shop 2"], [1.0])  # the prediction before the restart counts
     assert_same_fleets(again, twin)
     again.checkpoint()
-    again.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(again), twin)
 
 
 def test_keys_that_go_and_come_again(tmp_path):
@@ -148,8 +153,7 @@ def test_keys_that_go_and_come_again(tmp_path):
         if seed % 2:
             fleet.checkpoint()
         if seed % 3 == 0:
-            fleet.close()
-            fleet = tw.Fleet.open(tmp_path / "f")
+            fleet = reopened(fleet)
         assert_same_fleets(fleet, twin)
 
 
@@ -169,8 +173,8 @@ def test_checkpoints_write_what_changed_and_the_folder_stays_small(tmp_path):
         total += fleet.checkpoint()
         assert sum(file.stat().st_size for file in segments(tmp_path / "f")) <= 2.1 * whole
     assert total <= 2.1 * 40 * whole / 4
-    fleet.close()
-    assert (tw.Fleet.open(tmp_path / "f").rounds(keys) == fleet.rounds(keys)).all()
+    rounds = fleet.rounds(keys)
+    assert (reopened(fleet).rounds(keys) == rounds).all()
 
 
 def test_two_writers(tmp_path):
@@ -198,15 +202,13 @@ def test_two_writers(tmp_path):
 
 
 def test_damage_costs_the_streams_it_hits_and_names_them(tmp_path):
-    fleet, twin = played(tmp_path / "f", checkpoints=(3,))
+    fleet, twin = played(tmp_path / "f", checkpoints=(1,))
     fleet.close()
     (file,) = segments(tmp_path / "f")
     sound, rng, kinds = file.read_bytes(), np.random.default_rng(0), set()
     for _ in range(60):
         at = int(rng.integers(0, len(sound)))
-        data = bytearray(sound)
-        data[at] ^= int(rng.integers(1, 256))
-        file.write_bytes(data)
+        file.write_bytes(flipped(sound, at, int(rng.integers(1, 256))))
         folder = tmp_path / "copy"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path / "f", folder)
@@ -217,12 +219,12 @@ def test_damage_costs_the_streams_it_hits_and_names_them(tmp_path):
             again = tw.Fleet.open(folder, on_damage="drop")
             kinds.add(repr(lost) in told)
             assert again.lost == [lost]
-            assert lost not in again
+            assert lost not in again  # rows of the journal give birth to nobody
             kinds.add("stream")
         else:
             kinds.add("copy")  # of header or keys: the other one served
         for key in again.keys():  # noqa: SIM118
-            assert again[key].state().keys() == twin[key].state().keys()
+            assert_same(again[key], twin[key])
         assert len(again) + len(again.lost) == len(twin)
         again.close()
         assert tw.Fleet.open(folder).lost == []
@@ -236,19 +238,15 @@ def test_keys_and_header_are_there_twice(tmp_path):
     (file,) = segments(tmp_path / "f")
     sound = file.read_bytes()
     for at in (3, 20, 40, len(sound) - 3, len(sound) - 40):
-        data = bytearray(sound)
-        data[at] ^= 1
-        segment = read_segment("s", bytes(data))
+        segment = read_segment("s", flipped(sound, at))
         assert all(fine.all() for _, _, _, fine in segment.words())
         assert segment.names.keys.size == len(twin)
-    head = sound.index(b'"shop') if b'"shop' in sound else sound.index(b"shop")
-    data = bytearray(sound)
-    data[head] ^= 1
-    assert read_segment("s", bytes(data)).damage == ["keys"]
-    for cut in (len(sound) // 2, len(sound) - 1):
-        file.write_bytes(sound[:cut])
-        with pytest.raises(FleetError, match="streams are damaged on disk") if cut < len(sound) - 1 else nothing():
-            tw.Fleet.open(tmp_path / "f").close()
+    assert read_segment("s", flipped(sound, sound.index(b"shop"))).damage == ["keys"]
+    file.write_bytes(sound[: len(sound) // 2])
+    with pytest.raises(FleetError, match="streams are damaged on disk"):
+        tw.Fleet.open(tmp_path / "f")
+    file.write_bytes(sound[:-1])
+    tw.Fleet.open(tmp_path / "f").close()
     file.write_bytes(b"")
     with pytest.raises(StateError, match="cannot"):
         tw.Fleet.open(tmp_path / "f")
@@ -257,26 +255,6 @@ def test_keys_and_header_are_there_twice(tmp_path):
         tw.Fleet.open(tmp_path / "f")
     file.write_bytes(sound)
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
-
-
-class nothing:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return False
-
-
-def test_lost_streams_stay_lost_in_the_journal(tmp_path):
-    fleet, _ = played(tmp_path / "f", batches=3, checkpoints=(1,))
-    fleet.close()
-    (file,) = segments(tmp_path / "f")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    again = tw.Fleet.open(tmp_path / "f", on_damage="drop")
-    (lost,) = again.lost
-    assert lost not in again  # rows of the journal give birth to nobody
 
 
 def test_manifest_and_journal_damage(tmp_path):
@@ -291,9 +269,7 @@ def test_manifest_and_journal_damage(tmp_path):
         less.run(keys, y)
     assert_same_fleets(again, less)
     again.close()
-    data = bytearray(sound)
-    data[100] ^= 1
-    journal.write_bytes(data)
+    journal.write_bytes(flipped(sound, 100))
     with pytest.raises(StateError, match="is damaged at byte 0"):
         tw.Fleet.open(tmp_path / "f")
     journal.write_bytes(sound)
@@ -313,13 +289,10 @@ def test_bytes_of_a_shard(tmp_path):
     assert_same_fleets(tw.Fleet.from_bytes(make(), data), fleet)
     with pytest.raises(StateError, match="other arguments"):
         tw.Fleet.from_bytes(ESTIMATORS["ConformalTracker, late"](), data)
-    broken = bytearray(data)
-    broken[len(data) // 2] ^= 1
-    for bad in (bytes(broken), data[: len(data) // 2], b"", b"text"):
+    for bad in (flipped(data), data[: len(data) // 2], b"", b"text"):
         with pytest.raises(StateError):
             tw.Fleet.from_bytes(make(), bad)
-    empty = tw.Fleet.from_bytes(make(), fleet_of(make).to_bytes())
-    assert len(empty) == 0
+    assert len(tw.Fleet.from_bytes(make(), fleet_of(make).to_bytes())) == 0
 
 
 # ------------------------------------------------------------------------------------------------- disks that are full
@@ -356,8 +329,7 @@ def test_a_full_disk_loses_nothing(tmp_path, full):
     shutil.copytree(tmp_path / "f", copy)
     assert_same_fleets(tw.Fleet.open(copy), twin)
     fleet.checkpoint()
-    fleet.close()
-    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+    assert_same_fleets(reopened(fleet), twin)
 
 
 def test_a_folder_that_cannot_be_synced_is_closed(tmp_path, monkeypatch):
@@ -376,29 +348,20 @@ def test_a_folder_that_cannot_be_synced_is_closed(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="drops rights that only root has")
-def test_a_folder_that_cannot_be_written():
-    folder = tempfile.mkdtemp()
+def test_a_folder_that_cannot_be_written(tmp_path):
+    for path in (tmp_path, *list(tmp_path.parents)[:2]):
+        path.chmod(0o755)
+    fleet, twin = played(tmp_path / "f")
+    fleet.close()
+    os.seteuid(65534)
     try:
-        os.chmod(folder, 0o755)
-        path = os.path.join(folder, "f")
-        fleet, twin = played(path_of(path))
-        fleet.close()
-        os.seteuid(65534)
         with pytest.raises(PermissionError):
-            tw.Fleet.open(path)
+            tw.Fleet.open(tmp_path / "f")
         with pytest.raises(PermissionError):
-            fleet_of(PLAIN, folder=os.path.join(folder, "other"))
-        os.seteuid(0)
-        assert_same_fleets(tw.Fleet.open(path), twin)
+            fleet_of(PLAIN, folder=tmp_path / "other")
     finally:
         os.seteuid(0)
-        shutil.rmtree(folder)
-
-
-def path_of(text):
-    import pathlib
-
-    return pathlib.Path(text)
+    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
 
 
 def test_rows_are_on_disk_before_their_answers(tmp_path, monkeypatch):
@@ -432,9 +395,7 @@ def test_the_command_says_what_is_in_a_folder(tmp_path, call):
     assert lines[-1] == "damage    none"
     fleet.close()
     (file,) = segments(tmp_path / "f")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
+    file.write_bytes(flipped(file.read_bytes()))
     assert ".segment: 1 streams: 'shop " in call("fleet", tmp_path / "f")[1]
     assert call("fleet", tmp_path)[0] == 1
 

@@ -32,6 +32,12 @@ def rows(days=20, keys=("tea", "coffee")):
     }
 
 
+def shuffled(data, seed=0):
+    """The columns in another order of rows, and that order."""
+    mixed = np.random.default_rng(seed).permutation(len(data["y"]))
+    return {name: [column[k] for k in mixed] for name, column in data.items()}, mixed
+
+
 def make(**options):
     return tw.Fleet(Forecaster(season=None, levels=(0.8,)), **options)
 
@@ -47,14 +53,21 @@ def numbers(frame, name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_kind_comes_back(kind):
     data = rows()
-    out = make().run(KINDS[kind](data))
-    assert type(out) is type(KINDS[kind](data))
+    data["y"][7] = None  # missing values pass the time
+    y = np.array(data["y"], dtype=np.float64)
+    played, (given, mixed) = make(), shuffled(data)
+    frame = KINDS[kind](given)
+    assert len(played.run(frame[:0])) == 0
+    out = played.run(frame)  # by time, and back in the order of the rows
+    assert len(played.run(frame[:0])) == 0
+    assert type(out) is type(frame)
+    assert list(np.array(out["unique_id"])) == given["unique_id"]
+    assert numbers(out, "y").tobytes() == y[mixed].tobytes()
     assert columns_of(out) == ["unique_id", "ds", "y", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
-    plain = tw.Fleet(Forecaster(season=None, levels=(0.8,)), time_col=None).run(data["unique_id"], data["y"])
-    assert numbers(out, "thalweg").tobytes() == plain[:, 0].tobytes()
-    ahead = make()
-    ahead.run(KINDS[kind](data))
-    said = ahead.predict(KINDS[kind]({"unique_id": ["coffee", "nobody"]}))
+    plain = make(time_col=None)
+    assert numbers(out, "thalweg").tobytes() == plain.run(data["unique_id"], y)[mixed, 0].tobytes()
+    assert_same_fleets(played, plain)
+    said = played.predict(KINDS[kind]({"unique_id": ["coffee", "nobody"]}))
     assert columns_of(said) == ["unique_id", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
     assert np.isnan(numbers(said, "thalweg")).tolist() == [False, True]
 
@@ -65,14 +78,13 @@ def test_all_steps_of_a_horizon_come_back(kind):
         return tw.Fleet(Forecaster(season=None, horizon=3, levels=(0.8,)), **options)
 
     data, steps = rows(), 3
-    mixed = np.random.default_rng(0).permutation(40)
-    shuffled = {name: [column[k] for k in mixed] for name, column in data.items()}
+    given, mixed = shuffled(data)
     fleet = fleet_with()
-    out = fleet.run(KINDS[kind](shuffled))
+    out = fleet.run(KINDS[kind](given))
     assert type(out) is type(KINDS[kind](data))
     assert columns_of(out) == ["unique_id", "ds", "step", "y", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
     assert numbers(out, "step").tolist() == [1, 2, 3] * 40
-    assert list(np.array(out["unique_id"])) == np.repeat(shuffled["unique_id"], steps).tolist()
+    assert list(np.array(out["unique_id"])) == np.repeat(given["unique_id"], steps).tolist()
     arrays = fleet_with(time_col=None).run(data["unique_id"], data["y"])
     assert arrays.shape == (40, 3, 3)
     for j, name in enumerate(("thalweg", "thalweg-lo-80", "thalweg-hi-80")):
@@ -139,17 +151,6 @@ def test_pandas_keeps_its_index():
     assert make().run(frame).index.tolist() == list(range(100, 140))
 
 
-def test_rows_are_played_by_time_and_come_back_in_their_order():
-    frame = pl.DataFrame(rows())
-    mixed = frame.sample(fraction=1.0, shuffle=True, seed=3)
-    one, other = make(), make()
-    straight, said = one.run(frame), other.run(mixed)
-    assert said["y"].to_list() == mixed["y"].to_list()
-    both = said.join(straight, on=["unique_id", "ds"])
-    assert both["thalweg"].equals(both["thalweg_right"], null_equal=True)
-    assert_same_fleets(one, other)
-
-
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(k) for k in range(40)]
 
 
@@ -194,6 +195,7 @@ def test_keys_may_be_categories_or_integers():
     assert numbered.keys() == [0, 7]
     with pytest.raises(InputError, match="keys of this fleet are integers"):
         numbered.run(pd.DataFrame(data))
+    assert numbered.keys() == [0, 7]
 
 
 BAD = {
@@ -208,14 +210,12 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_rows_are_named_and_nothing_is_played(name):
     changes, why = BAD[name]
-    fleet, data = make(), rows()
-    fleet.run(pl.DataFrame(data).head(4))
+    fleet, other, data = make(), make(), rows()
+    for one in (fleet, other):
+        one.run(pl.DataFrame(data).head(4))
     before = fleet.to_bytes()
-    later = {key: list(column[4:]) for key, column in data.items()}
-    later["unique_id"].append("a new one")
-    later["ds"].append(datetime.datetime(2024, 1, 1))
-    later["y"].append(1.0)
-    later["other"].append("x")
+    added = {"unique_id": "a new one", "ds": datetime.datetime(2024, 1, 1), "y": 1.0, "other": "x"}
+    later = {name: [*column[4:], added[name]] for name, column in data.items()}
     for column, value in changes.items():
         later[column][4] = value
     with pytest.raises(FleetError, match=rf"row \d+ .*{why}.*Nothing was played") as error:
@@ -223,11 +223,13 @@ def test_bad_rows_are_named_and_nothing_is_played(name):
     assert any(row in (2, 4) for row, _, _ in error.value.rows)
     assert fleet.to_bytes() == before
     assert fleet.keys() == ["tea", "coffee"]
+    sound = pl.DataFrame(data)[4:]
+    assert fleet.run(sound).equals(other.run(sound))  # no trace is left
 
 
 def test_bad_rows_can_be_left_out():
     fleet, clean, data = make(), make(), rows()
-    bad = {key: list(column) for key, column in data.items()}
+    bad = rows()
     bad["y"][6], bad["unique_id"][11] = float("inf"), None
     said = fleet.run(pl.DataFrame(bad), on_bad="skip")
     assert [(row, key) for row, key, _ in fleet.bad] == [(6, "tea"), (11, None)]
@@ -238,14 +240,6 @@ def test_bad_rows_can_be_left_out():
     assert_same_fleets(fleet, clean)
     fleet.run(pl.DataFrame({"unique_id": ["tea"], "ds": [datetime.datetime(2025, 1, 1)], "y": [1.0]}), on_bad="skip")
     assert fleet.bad == []
-
-
-def test_missing_values_pass_the_time():
-    data = rows()
-    data["y"][7] = None
-    fleet = make()
-    fleet.run(pl.DataFrame(data))
-    assert fleet.rounds(["coffee"]).tolist() == [20]
 
 
 @pytest.mark.parametrize(
@@ -264,17 +258,6 @@ def test_frames_that_cannot_be_read(frame, why):
         make().run(pl.DataFrame(frame))
     with pytest.raises(InputError, match="narwhals cannot read"):
         make().run(pl.DataFrame({"unique_id": ["a"]}).lazy())
-
-
-def test_empty_frames():
-    fleet = make()
-    empty = pl.DataFrame(rows()).head(0)
-    assert len(fleet.run(empty)) == 0
-    fleet.run(pl.DataFrame(rows()))
-    before = fleet.to_bytes()
-    assert len(fleet.run(empty)) == 0
-    assert len(fleet) == 2
-    assert len(before) == len(fleet.to_bytes())
 
 
 def test_feedback_is_checked_before_anything_is_played():

@@ -69,7 +69,6 @@ def test_a_loss_and_a_set_of_ones_own_are_played_compiled(monkeypatch):
     rng = np.random.default_rng(0)
     problem = tw.problems.LinearModel(rng.uniform(size=(60, 3)), rng.uniform(size=60), loss="quartic")
     X, box = Cube(3, 0.8), tw.domains.Box(np.zeros(3), np.full(3, 0.8))
-    stepped = [tw.EfficientDynamic(box, 60, 30.0).step(problem[0])]
     learner = tw.EfficientDynamic(box, 60, 30.0)
     stepped = [learner.step(f) for f in problem]
     fresh = tw.EfficientDynamic(X, 60, 30.0)

@@ -1,6 +1,5 @@
 """Runs that are killed, interrupted or lose a worker go on where they were; clusters that are not there say so."""
 
-import csv
 import json
 import os
 import pathlib
@@ -80,30 +79,6 @@ def test_processes_that_share_a_folder_do_not_disturb_each_other(others, tmp_pat
     before = len(toy_jobs.started(tmp_path / "out.log"))
     assert run(toy_jobs.batch(folder), folder) == {f"toy/{x}": toy_jobs.square(x) for x in range(24)}
     assert len(toy_jobs.started(tmp_path / "out.log")) == before  # all is kept
-
-
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_rows_of_a_killed_comparison_are_the_same_but_for_times(kills, tmp_path, works):
-    def arguments(folder):
-        return ["compare", "OGD", "SOGD", "--on", "gradual", "--horizon", "500", "--seeds", "20", "--out", str(folder)]
-
-    def rows(folder):
-        lines = csv.DictReader((folder / "runs.csv").read_text().splitlines())
-        return [{key: cell for key, cell in row.items() if key not in ("seconds", "us_a_round")} for row in lines]
-
-    def start_and_kill(folder, results):
-        command = [sys.executable, "-m", "thalweg", *arguments(folder)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(lambda: len(whole(folder)) > results or process.poll() is not None)
-        process.kill()
-        process.wait()
-
-    for k in range(kills):
-        start_and_kill(tmp_path / "killed", k)
-    for folder in (tmp_path / "killed", tmp_path / "whole"):
-        works(*arguments(folder))
-    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
-    assert len(rows(tmp_path / "whole")) == 40
 
 
 @pytest.mark.parametrize("engine", ["serial", "local", "dask"])

@@ -1,6 +1,5 @@
 """The study of online PCA: its streams, one run, the report."""
 
-import functools
 import importlib
 import math
 
@@ -8,11 +7,10 @@ import numpy as np
 import pytest
 from thalweg.lab.studies.pca import report as told
 from thalweg.lab.studies.pca import runs
-from thalweg.lab.studies.pca.study import SIZES, STUDY, available, plan
+from thalweg.lab.studies.pca.study import SIZES, STUDY, available
 
 from tests.lab.reports import check_report
 from thalweg.errors import MissingExtraError
-from thalweg.lab.jobs import run_jobs
 from thalweg.lab.report import part
 from thalweg.pca import best_subspace
 
@@ -148,12 +146,6 @@ def test_the_best_step_of_oja_is_chosen_in_hindsight(results):
         steps = [found[stream][0]["loss"] for name, found in groups.items() if "step" in name]
         assert len(steps) == 4
         assert groups["OjaPCA"][stream][0]["loss"] == min(steps)
-
-
-def test_the_same_again_runs_nothing(page, results, monkeypatch):
-    again = functools.wraps(runs.play_one)(lambda **arguments: pytest.fail("it was run again"))
-    monkeypatch.setattr(runs, "play_one", again)
-    assert run_jobs(plan(FEW), page.parent, engine="serial", progress=False) == results
 
 
 def test_without_scikit_learn(monkeypatch):

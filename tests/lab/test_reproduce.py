@@ -351,17 +351,10 @@ def test_tables_measure_the_papers_table(rows):
 
 
 def test_numbers_as_text():
-    assert [report.number(v) for v in (None, 0.0, 0.12345, 12.345, 1234.5, 98770.7)] == [
-        "–", "0", "0.123", "12.3", "1,234", "98,771",
-    ]  # fmt: skip
-    assert [report.ratio(v) for v in (0.344, 0.999, 1.04, 9.94, 12.3, 1234.0)] == [
-        "0.34",
-        "1.0",
-        "1.0",
-        "9.9",
-        "12",
-        "1,234",
-    ]
+    numbers = ((None, "–"), (0.0, "0"), (0.12345, "0.123"), (12.345, "12.3"), (1234.5, "1,234"), (98770.7, "98,771"))
+    assert [report.number(value) for value, _ in numbers] == [text for _, text in numbers]
+    ratios = ((0.344, "0.34"), (0.999, "1.0"), (1.04, "1.0"), (9.94, "9.9"), (12.3, "12"), (1234.0, "1,234"))
+    assert [report.ratio(value) for value, _ in ratios] == [text for _, text in ratios]
     assert report.duration(5e-7) == "0.5\u00a0µs"
     assert report.duration(5e-3) == "5\u00a0ms"
     assert report.spread([{"x": 1.0}, {"x": 3.0}], "x") == f"2 ± {math.sqrt(2):.2g}"

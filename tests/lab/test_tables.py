@@ -1,7 +1,6 @@
 """Tables: what is written is what is played, and what cannot be played is refused with its place named."""
 
 import io
-import sys
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import thalweg as tw
-from thalweg.errors import InputError, MissingExtraError
+from thalweg.errors import InputError
 from thalweg.lab import build, read_table
 
 pl = pytest.importorskip("polars", reason="tables are read by polars: pip install 'thalweg[lab]'")
@@ -156,11 +155,6 @@ def test_classes(write):
     assert read_table(write("a,y\n1,3\n2,5\n"), "y", loss="absolute").stream.smoothness is None
 
 
-def test_standard_input(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,y\n1,2\n3,4\n")))
-    assert len(read_table("-", "y").stream.problem) == 2
-
-
 def test_rows_takes_the_first_rows_and_looks_at_no_others(write):
     path = write("a,y\n1,2\n3,4\nx,900\n")
     table = read_table(path, "y", rows=2)
@@ -226,14 +220,9 @@ def test_a_reader_that_panics_is_no_panic(folder, monkeypatch):
         read_table(folder / "data.parquet", "y")
 
 
-def test_null_in_parquet_is_named(folder):
-    pl.DataFrame({"a": [1.0, None], "y": [1, 2]}).write_parquet(folder / "null.parquet")
-    with pytest.raises(InputError, match="column 'a', row 2: the cell is empty"):
-        read_table(folder / "null.parquet", "y")
-
-
 def test_bad_arguments_are_refused(write, tmp_path):
     path = write("a,y\n0,2\n0,4\n")
+    pl.DataFrame({"a": [1.0, None], "y": [1, 2]}).write_parquet(tmp_path / "null.parquet")
     for source, target, options, message in (
         (tmp_path / "none.csv", "y", {}, "There is no file"),
         (tmp_path / "data.xlsx", "y", {}, r"ending that is not known. Known are .csv"),
@@ -245,14 +234,8 @@ def test_bad_arguments_are_refused(write, tmp_path):
         (path, "y", {"loss": "cubic"}, "'loss'"),
         (path, "y", {"domain": "ball:size=1"}, "no option"),
         (write(b"", "empty.parquet"), "y", {}, "is empty"),
+        (tmp_path / "null.parquet", "y", {}, "column 'a', row 2: the cell is empty"),
         (write(b"what is this", "bad.parquet"), "y", {}, "no Parquet file"),
     ):
         with pytest.raises(InputError, match=message):
             read_table(source, target, **options)
-
-
-def test_polars_missing_is_named(write, monkeypatch):
-    path = write("a,y\n1,2\n3,4\n")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'thalweg\[lab\]'"):
-        read_table(path, "y")

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.regret.cases import DISC, ENDLESS, FINE, KINDS, wrapped
-from tests.worlds import LEARNERS
 from thalweg import domains, problems
-from thalweg._kernels.projections import PYTHON
 from thalweg.errors import InputError
 from thalweg.regret import (
     Between,
@@ -154,18 +152,6 @@ def test_dynamic_regret_against_anyone():
     assert dynamic(paid, problem, best_fixed(problem, domain)).value == static(paid, problem, domain).value
 
 
-def test_planted_comparators_of_a_generator():
-    domain = domains.Ball(3)
-    problem = problems.piecewise_stationary(domain, horizon=60, stages=3, rng=1, noise=0.0)
-    run = tw.play(tw.SOGD(domain), problem)
-    regret = dynamic(run, problem)
-    assert regret.value == pytest.approx(run.total_loss)  # the planted model predicts every label
-    assert regret.comparator.path_length == pytest.approx(path_length(problem.comparators))
-    part = dynamic(run.losses[20:40], problem[20:40])
-    assert part.value == pytest.approx(run.losses[20:40].sum())
-    assert part.comparator.path_length == pytest.approx(0.0, abs=1e-12)
-
-
 def test_matrix_decisions():
     """Shapes are kept, flat rows are understood, lengths are Frobenius norms."""
     domain = domains.SpectralBalls((2, 3), 1.0)
@@ -186,24 +172,6 @@ def test_matrix_decisions():
     assert dynamic(paid, own, u).comparator.decisions.shape == (5, 2, 3)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_nobody_beats_the_best_of_every_round(name):
-    learner = LEARNERS[name]()
-    domain = learner.domain
-    rng = np.random.default_rng(5)
-    compiled = domain.onto is not PYTHON
-    T = min(30 if compiled else 8, getattr(learner, "horizon", None) or 30)
-    a = rng.standard_normal((T, domain.dim))
-    a *= 0.5 / np.linalg.norm(a, axis=1, keepdims=True)
-    problem = problems.LinearRegression(a.reshape(T, *domain.shape), rng.uniform(-1, 1, T))
-    run = tw.play(learner, problem, decisions=True)
-    best = best_per_round(problem, domain, tol=1e-9 if compiled else 1e-6)
-    regret = dynamic(run, problem, best)
-    assert regret.value >= -regret.gap - 1e-12
-    assert (run.losses >= best.losses - regret.gap - 1e-12).all()
-    assert all(row.regret >= -regret.gap - 1e-12 for row in interval_dynamic(run, problem, best))
-
-
 # ---------------------------------------------------------------------------------------------------------- intervals
 
 
@@ -217,13 +185,14 @@ def naive(paid, problem, domain, tau):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(k, n) for k in ("squared", "logistic", "linear") for n in ("ball", "simplex")]
+    ("kind", "name", "T"),
+    [(k, n, 9) for k in ("squared", "logistic", "linear") for n in ("ball", "simplex")] + [("absolute", "ball", 4)],
 )
-def test_adaptive_regret_is_what_a_double_loop_finds(kind, name):
+def test_adaptive_regret_is_what_a_double_loop_finds(kind, name, T):
     domain = SETS[name]
-    problem, paid = example(kind, T=9, domain=domain)
-    for row in adaptive(paid, problem, domain, lengths="all"):
-        regrets, gaps = naive(paid, problem, wrapped(domain), row.length)
+    problem, paid = example(kind, T, domain=domain)
+    for row in adaptive(paid, problem, domain, lengths="all", tol=1e-5 if kind == "absolute" else 1e-9):
+        regrets, gaps = naive(paid, problem, domain if kind == "absolute" else wrapped(domain), row.length)
         slack = max(row.gap, gaps.max()) + 1e-9
         assert row.regret == pytest.approx(regrets.max(), abs=slack)
         assert regrets[row.start] == pytest.approx(row.regret, abs=slack)
@@ -231,14 +200,6 @@ def test_adaptive_regret_is_what_a_double_loop_finds(kind, name):
         assert row.intervals == len(regrets)
         assert row.exact
         assert 0 <= row.gap <= 1e-4
-
-
-def test_adaptive_regret_of_absolute_losses():
-    problem, paid = example("absolute", T=4)
-    domain = SETS["ball"]
-    for row in adaptive(paid, problem, domain, lengths=[1, 3], tol=1e-4):
-        regrets, gaps = naive(paid, problem, domain, row.length)
-        assert row.regret == pytest.approx(regrets.max(), abs=row.gap + gaps.max() + 1e-9)
 
 
 @settings(max_examples=30)
@@ -270,18 +231,6 @@ def test_the_gap_of_a_length_covers_all_its_intervals(name):
     for loose, tight in zip(rough, exact, strict=True):
         assert loose.regret - 1e-9 <= tight.regret + tight.gap
         assert tight.regret <= loose.regret + loose.gap + 1e-9
-
-
-@kinds
-def test_the_longest_interval_is_the_whole_run(kind):
-    domain = SETS["ball"]
-    problem, paid = example(kind, T=6)
-    options = {"tol": 1e-4 if kind == "absolute" else 1e-9}
-    whole = static(paid, problem, domain, **options)
-    (row,) = adaptive(paid, problem, domain, lengths=[6], **options)
-    assert row.regret == pytest.approx(whole.value, abs=whole.gap + row.gap + 1e-12)
-    assert (row.start, row.stop, row.intervals, row.exact) == (0, 6, 1, True)
-    assert adaptive(paid, problem, domain, **options).worst.regret >= whole.value - whole.gap - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -332,16 +281,12 @@ def test_strides(tau, stride):
         assert row.stop == row.start + tau
 
 
-def test_a_grid_never_finds_more_and_says_so():
+def test_a_grid_says_that_it_is_one():
     domain = SETS["ball"]
     problem, paid = example(T=40, seed=3)
-    exact = adaptive(paid, problem, domain)
     grid = adaptive(paid, problem, domain, stride=None)
-    for full, some in zip(exact, grid, strict=True):
-        assert some.regret <= full.regret + full.gap
-        assert some.intervals <= full.intervals
     assert "of 10 looked at" in repr(grid)
-    assert "looked at" not in repr(exact)
+    assert "looked at" not in repr(adaptive(paid, problem, domain))
     assert [row.exact for row in grid] == [True, False, False, False, False, False, True]
 
 
@@ -360,21 +305,6 @@ def test_interval_dynamic_regret_is_what_a_double_loop_finds():
     assert found.worst.regret >= dynamic(paid, problem, u).value - 1e-12
     assert found.worst.regret == max(row.regret for row in found)
     assert found.kind == "interval dynamic"
-
-
-@pytest.mark.parametrize("kind", ["squared", "logistic", "linear"])
-def test_comparators_that_may_move_more_leave_more_regret(kind):
-    """On every length: best of each round >= best fixed of each interval >= the fixed decision of the whole run."""
-    domain = SETS["ellipsoid"]
-    problem, paid = example(kind, T=16, domain=domain)
-    options = {"lengths": "all"}
-    free, fixed = best_per_round(problem, domain), best_fixed(problem, domain)
-    moving = interval_dynamic(paid, problem, free, **options)
-    own = adaptive(paid, problem, domain, **options)
-    still = interval_dynamic(paid, problem, fixed, **options)
-    for most, middle, least in zip(moving, own, still, strict=True):
-        assert most.regret >= middle.regret - middle.gap - free.gap - 1e-9
-        assert middle.regret >= least.regret - middle.gap - fixed.gap - 1e-9
 
 
 def test_interval_regrets_are_a_sequence():

@@ -124,7 +124,10 @@ def results(folder):
     return pl.concat([pl.read_parquet(folder / "out" / name) for name, action in kept.items() if action == "add"])
 
 
-def check(folder, frame):
+def check(folder, frame, process):
+    """The process ends well, and what it has written is what a local fleet says."""
+    assert process.wait(600) == 0, (folder / "log").read_text()[-2000:]
+    assert committed(folder) == set(range(BATCHES))
     found = results(folder)
     assert len(found) == len(frame) == BATCHES * KEYS * TIMES
     _, want = local(template(), frame)
@@ -163,10 +166,7 @@ def test_all_processes_killed_at_four_points(tmp_path):
     frame = prepare(tmp_path)
     for what, (seen, more) in POINTS.items():
         assert any(kill_at(tmp_path, seen, more) for _ in range(3)), f"too late, when {what}"
-    process = begin(tmp_path)
-    assert process.wait(600) == 0, (tmp_path / "log").read_text()[-2000:]
-    assert committed(tmp_path) == set(range(BATCHES))
-    check(tmp_path, frame)
+    check(tmp_path, frame, begin(tmp_path))
 
 
 def test_a_worker_is_killed(tmp_path):
@@ -181,11 +181,9 @@ def test_a_worker_is_killed(tmp_path):
             if found and batch not in committed(tmp_path):
                 os.kill(found[-1], signal.SIGKILL)
                 kills += 1
-        assert process.wait(600) == 0, (tmp_path / "log").read_text()[-2000:]
+        check(tmp_path, frame, process)
     finally:
         kill_all(process.pid)
         process.wait()
     assert kills
     assert "Lost task" in (tmp_path / "log").read_text()
-    assert committed(tmp_path) == set(range(BATCHES))
-    check(tmp_path, frame)

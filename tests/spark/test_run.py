@@ -146,23 +146,11 @@ class Stream:
         assert sorted(found) == sorted(fleet.keys())
 
 
-def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
-    stream = Stream(spark, tmp_path)
-    for batch in range(2):
-        stream.feed(rows(batch, times=4, first=4 * batch))
-    query = stream.play()
-    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [120, 120]
-    stream.feed(rows(2, keys=40, times=4, first=8))
-    stream.play()
-    fleet, want = local(template(), pl.concat(stream.fed))
-    assert_same_rows(stream.found(), want)
-    stream.assert_state(fleet)
-
-
 def test_rows_wait_beside_the_streams_until_there_are_many(spark, tmp_path):
+    """Every batch is a query of its own, which goes on where the last one ended."""
     stream, sizes = Stream(spark, tmp_path), []
     for batch, times in enumerate((3, 2, 2, 4, 1, 1)):
-        stream.feed(rows(batch, times=times, first=10 * batch))
+        stream.feed(rows(batch, keys=40 if batch == 5 else 30, times=times, first=10 * batch))
         stream.play()
         kept = stream.state("rows")
         sizes.append({len(value["data"]) > 0 for value in kept.values()} or {False})
@@ -175,15 +163,19 @@ def test_rows_wait_beside_the_streams_until_there_are_many(spark, tmp_path):
 def test_micro_batches_with_a_horizon(spark, tmp_path):
     stream, made = Stream(spark, tmp_path), Forecaster(season=None, horizon=2, levels=(0.8,))
     for batch in range(2):
-        stream.feed(rows(batch, times=4, first=4 * batch))
-    stream.play(made)
+        stream.feed(rows(batch, keys=30 + 10 * batch, times=4, first=4 * batch))
+    query = stream.play(made)
+    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [120, 160]
     fleet = tw.Fleet(made)
     assert_same_rows(stream.found(), pl.concat([fleet.run(frame) for frame in stream.fed]))
 
 
+def job_of(made, on_bad="raise", memory=0):
+    return ShardJob(made, {"time_col": "ds", "threads": 1}, (), ("result0",), 5, on_bad, memory)
+
+
 def test_state_of_another_job_is_refused():
-    options = {"time_col": "ds", "threads": 1}
-    job = ShardJob(template(), options, (), ("result0",), 5, "raise")
+    job = job_of(template())
     shard = Shard(job)
     shard.fleet.run(["a", "b"], [1.0, 2.0])
     value = shard.value()
@@ -222,8 +214,7 @@ def micro_batch(job, state, batch, kept):
 @pytest.mark.parametrize("memory", [0, 1_000_000])
 def test_workers_that_keep_streams_say_what_the_state_says(memory):
     """Two workers take turns, attempts fail and are repeated, and the state goes back: always the same answers."""
-    made = Forecaster(lags=2, season=None)
-    job = ShardJob(made, {"time_col": "ds", "threads": 1}, (), ("result0",), 5, "raise", memory)
+    job = job_of(Forecaster(lags=2, season=None), memory=memory)
     none = dataclasses.replace(job, worker_memory=0)
     workers, rng = [KeptShards(), KeptShards()], np.random.default_rng(1)
     state = want = (None, None)
@@ -244,10 +235,7 @@ def test_workers_that_keep_streams_say_what_the_state_says(memory):
 
 def test_workers_keep_streams_for_one_job():
     """A query that is started again, with another answer to bad rows, may get the workers of the one before."""
-    jobs = [
-        ShardJob(Forecaster(season=None), {"time_col": "ds", "threads": 1}, (), ("result0",), 5, on_bad, 1_000_000)
-        for on_bad in ("raise", "skip")
-    ]
+    jobs = [job_of(Forecaster(season=None), on_bad, 1_000_000) for on_bad in ("raise", "skip")]
     worker = KeptShards()
     state, _ = micro_batch(jobs[0], (None, None), 0, worker)
     state, _ = micro_batch(jobs[0], state, 1, worker)
@@ -257,8 +245,7 @@ def test_workers_keep_streams_for_one_job():
 
 def test_a_processor_that_is_sent_to_a_worker_finds_the_streams_that_the_worker_keeps():
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
-    job = ShardJob(template(), {"time_col": "ds", "threads": 1}, (), ("result0",), 5, "raise")
-    sent = cloudpickle.loads(cloudpickle.dumps(processor_of(job)))
+    sent = cloudpickle.loads(cloudpickle.dumps(processor_of(job_of(template()))))
     assert sent.handleInputRows.__globals__["shards"].KEPT is KEPT
 
 
