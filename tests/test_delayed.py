@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests import samples
 from tests.samples import refused, same
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
@@ -552,3 +553,14 @@ def test_long_gradients_by_hand(monkeypatch):
     assert (clips.clipped, refuses.clipped) == (8, 0)
     assert clips.queries.gradients == refuses.queries.gradients == 16
     assert sum(one is clips for one in longer) < 16
+
+
+def test_copies_with_learners_inside_come_back_after_a_reset_that_was_interrupted():
+    """New copies take the place of those that the reset has dropped, each with the learner that it was built around."""
+    name = "Delayed guest"
+    learner, twin = samples.played(name), samples.played(name)
+    with pytest.raises(KeyboardInterrupt), learner._memory.all_or_nothing():
+        learner.reset()
+        raise KeyboardInterrupt
+    first = samples.ROUNDS
+    assert np.array_equal(samples.play(name, learner, first, first + 30), samples.play(name, twin, first, first + 30))

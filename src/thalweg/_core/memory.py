@@ -190,7 +190,9 @@ class Memory:
         return self.snapshot(), self.guests, {name: remember(guest) for name, guest in self.guests.items()}
 
     def _return_to(self, before: Remembered) -> None:
-        mine, self.guests, guests = before
+        mine, theirs, guests = before
+        if self.guests.keys() != theirs.keys():  # else they stay: they may be those of a copy of the one that was kept
+            self.guests = theirs
         self.roll_back(mine)
         for name, guest in self.guests.items():
             return_to(guest, guests[name])
