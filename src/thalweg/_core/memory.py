@@ -21,9 +21,6 @@ Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, Ints]
 
 
-Remembered = tuple[Snapshot, Mapping[str, Any], dict[str, Any]]  # with the guests and theirs
-
-
 class Layout(Protocol):
     """Plans of one state in all its sizes: those that can grow are numbers by name."""
 
@@ -187,15 +184,20 @@ class Memory:
 
     def _remember(self) -> Remembered:
         """Return a snapshot, and the guests with theirs."""
-        return self.snapshot(), self.guests, {name: remember(guest) for name, guest in self.guests.items()}
+        return self, self.snapshot(), self.guests, {name: remember(guest) for name, guest in self.guests.items()}
 
     def _return_to(self, before: Remembered) -> None:
-        mine, theirs, guests = before
-        if self.guests.keys() != theirs.keys():  # else they stay: they may be those of a copy of the one that was kept
+        owner, (block, sizes, words), theirs, guests = before
+        if owner is self:
             self.guests = theirs
-        self.roll_back(mine)
+        else:  # of an object that took the place of the remembered one: its block and guests stay its own
+            block = Block(self.layout.plan(sizes))
+        self.roll_back((block, sizes, words))
         for name, guest in self.guests.items():
             return_to(guest, guests[name])
+
+
+Remembered = tuple[Memory, Snapshot, Mapping[str, Any], dict[str, Any]]  # whose it is, and the guests with theirs
 
 
 @contextmanager
