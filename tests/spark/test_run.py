@@ -224,7 +224,7 @@ def test_workers_that_keep_streams_say_what_the_state_says(memory):
         if rng.random() < 0.4:  # an attempt whose state is lost
             micro_batch(job, state, batch, workers[rng.integers(2)])
         worker = workers[rng.integers(2)]
-        versions = [shard.version for shard in worker._kept.values()]
+        versions = [shard.version for shard, _ in worker._kept.values()]
         received += state[1] is None or state[1][0] not in versions
         state, said = micro_batch(job, state, batch, worker)
         assert said.tobytes() == answers.tobytes()

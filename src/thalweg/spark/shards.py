@@ -190,14 +190,15 @@ class KeptShards:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, Shard] = {}
+        self._kept: dict[bytes, tuple[Shard, int]] = {}  # with their bytes
+        self._size = 0  # of all
 
     def take(self, job: ShardJob, rows: tuple[bytes, bytes] | None) -> Shard | None:
         """Return the shard of a job whose rows these are in the state, if it is here; it is kept no longer."""
         if rows is None:
             return None
         version, data = map(bytes, rows)
-        shard = self._kept.pop(version[:NAME], None)
+        shard = self._drop(version[:NAME])
         if shard is None or shard.job.call != job.call or shard.version != version or not shard.catch_up(data):
             return None
         return shard
@@ -208,10 +209,17 @@ class KeptShards:
         Where all take more memory than their job allows, some are dropped by chance: every micro-batch reads the shards
         in the same order, so that the oldest would be the next ones.
         """
-        self._kept[shard.version[:NAME]] = shard
-        size = sum(one.fleet.nbytes for one in self._kept.values())
-        while size > shard.job.worker_memory:
-            size -= self._kept.pop(random.choice(list(self._kept))).fleet.nbytes
+        name, size = shard.version[:NAME], shard.fleet.nbytes
+        self._drop(name)
+        self._kept[name] = shard, size
+        self._size += size
+        while self._size > shard.job.worker_memory:
+            self._drop(random.choice(list(self._kept)))
+
+    def _drop(self, name: bytes) -> Shard | None:
+        shard, size = self._kept.pop(name, (None, 0))
+        self._size -= size
+        return shard
 
 
 KEPT = KeptShards()  # of this process, in a module: Spark gives every task a copy of what is in its processor
