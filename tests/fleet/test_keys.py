@@ -49,6 +49,25 @@ def test_many_keys_and_numbers_used_again():
     check([(list(range(-500, 3000)), 3000), (list(range(10_000)), 0)])
 
 
+def test_small_integers_are_read_and_not_searched():
+    rng = np.random.default_rng(0)
+    check(
+        [(rng.permutation(n).tolist(), gone) for n, gone in ((700, 100), (1500, 1), (1400, 1300), (9000, 0), (20, 5))]
+    )
+    check([(list(range(2000)), 10), ([5, 2**40, 1999, -3], 1), (list(range(9000)), 2000), ([2**40, 8999], 0)])
+    table, many = KeyTable(), read_keys("t", "keys", np.arange(1000))[0]
+    table.add(many, table.find(many))
+    assert table._direct.size == len(table._slots)
+    for more, kept in ((np.arange(1500), True), (np.arange(5000), True), (np.array([3, 10**6]), False)):
+        keys, mark = read_keys("t", "keys", more)[0], table.mark()
+        new = table.add(keys, table.find(keys))
+        assert (table._direct.size > 0) == kept
+        table.undo(new, mark)  # as if they had never come
+        assert table.find(many).tolist() == list(range(1000))
+        assert (table.find(keys)[more >= 1000] == -1).all()
+        assert table._direct.size == len(table._slots)
+
+
 def test_different_texts_with_one_hash_are_different_keys():
     names, _ = read_keys("t", "keys", ["first", "second", "third", "first", "firsts"])
     same = names._replace(numbers=np.full(5, 42))

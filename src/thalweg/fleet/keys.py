@@ -27,6 +27,7 @@ AHEAD = 64  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
 _NONE = np.zeros(0, dtype=np.int64)
 _NO_TEXT = np.zeros(0, dtype=np.uint8)
+_NO_KEYS = np.zeros(0, dtype=np.int32)
 
 
 class Mark(NamedTuple):
@@ -37,6 +38,7 @@ class Mark(NamedTuple):
     kind: str | None
     slots: Ints
     filled: int
+    direct: NDArray[np.int32]
 
 
 class Keys(NamedTuple):
@@ -272,6 +274,20 @@ def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: 
 
 
 @kernel
+def look_up(direct: NDArray[np.int32], marks: Ints, out: Ints) -> int:
+    """out <- the numbers of streams whose keys are positions in `direct`. Returns how many keys are none."""
+    strange, base, count, size = 0, direct.ctypes.data, marks.shape[0], direct.shape[0]
+    for i in range(count):
+        if i + AHEAD < count:
+            fetch(base + 4 * marks[i + AHEAD])
+        if 0 <= marks[i] < size:
+            out[i] = direct[marks[i]]
+        else:
+            strange += 1
+    return strange
+
+
+@kernel
 def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free: Ints, top: int, out: Ints) -> int:
     """Give a number from `free` to every key whose entry of `out` is -1. Capacity must suffice. Returns how many.
 
@@ -337,13 +353,18 @@ def grown(array: NDArray[Any], size: int, value: int = 0) -> NDArray[Any]:
 
 
 class KeyTable:
-    """Numbers of streams by their keys. Numbers that were given back are used again."""
+    """Numbers of streams by their keys. Numbers that were given back are used again.
+
+    Where all keys are integers from 0 on, below the number of slots, their streams are also in `_direct`, each at the
+    position that its key is: reading them takes half as long as a search.
+    """
 
     def __init__(self) -> None:
         self.kind: str | None = None
         self.alive = np.zeros(0, dtype=np.bool_)  # by number
         self._slots = np.full((FEWEST, 2), EMPTY, dtype=np.int64)
         self._filled = 0  # slots that are not EMPTY
+        self._direct = _NO_KEYS  # as many as slots, or none
         self._marks = self._firsts = self._lengths = np.zeros(0, dtype=np.int64)
         self._text, self._top, self._waste = np.zeros(0, dtype=np.uint8), 0, 0
         self._next = 0  # numbers from here on were never given
@@ -362,7 +383,7 @@ class KeyTable:
     @property
     def nbytes(self) -> int:
         """Bytes of the table and of the keys."""
-        arrays = self._slots, self._marks, self._firsts, self._lengths, self._text, self.alive, self._free
+        arrays = self._slots, self._direct, self._marks, self._firsts, self._lengths, self._text, self.alive, self._free
         return sum(one.nbytes for one in arrays)
 
     def check(self, owner: str, keys: Keys) -> None:
@@ -375,6 +396,8 @@ class KeyTable:
         if not self.count:
             return np.full(keys.size, -1, dtype=np.int64)
         out = np.empty(keys.size, dtype=np.int64)
+        if self._direct.size and not look_up(self._direct, keys.numbers, out):
+            return out
         find(self._known, keys.numbers, keys.text, keys.starts, keys.ends, out)
         return out
 
@@ -386,6 +409,7 @@ class KeyTable:
             return np.zeros(0, dtype=np.int64)
         if not self.count:
             self.kind = keys.kind
+        slots = self._slots
         self._reserve(
             most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0, self._next + most
         )
@@ -401,6 +425,7 @@ class KeyTable:
         self._filled += count  # at most: a slot that was GONE is used again
         self.count += count
         self.alive[new] = True
+        self._index(new, slots)
         return new
 
     def _reserve(self, streams: int, text: int, top: int) -> None:
@@ -416,6 +441,19 @@ class KeyTable:
             spread(self._known, np.flatnonzero(self.alive))
             self._filled = self.count
 
+    def _index(self, new: Ints, slots: Ints) -> None:
+        """Keep `_direct` after these streams were added; it is built again when the slots are others than before."""
+        again = self._slots is not slots
+        if self.kind != INTEGERS or not (again or self._direct.size):
+            return
+        streams = np.flatnonzero(self.alive) if again else new
+        keys = self._marks[streams]
+        dense = keys.size > 0 and keys.min() >= 0 and keys.max() < len(self._slots)
+        if again or not dense:
+            self._direct = np.full(len(self._slots) if dense else 0, -1, dtype=np.int32)
+        if dense:
+            self._direct[keys] = streams
+
     # ------------------------------------------------------------------ loading
 
     def begin(self, top: int) -> None:
@@ -426,7 +464,7 @@ class KeyTable:
     def restore(self, keys: Keys, streams: Ints) -> None:
         """Give these numbers to these keys, which all differ."""
         self.kind = keys.kind
-        text = int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0
+        text, slots = int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0, self._slots
         self._reserve(streams.size, text, self._next)
         out = np.full(keys.size, -1, dtype=np.int64)
         enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, streams, self._top, out)
@@ -434,6 +472,7 @@ class KeyTable:
         self._filled += streams.size
         self.count += streams.size
         self.alive[streams] = True
+        self._index(streams, slots)
 
     def rebuild_free(self) -> None:
         """Collect the free numbers, after the last `restore`: those without a key."""
@@ -458,12 +497,14 @@ class KeyTable:
     def _forget(self, streams: Ints) -> None:
         self.alive[streams] = False
         self.count -= streams.size
+        if self._direct.size:
+            self._direct[self._marks[streams]] = -1
         if self.kind == STRINGS:
             self._waste += int(self._lengths[streams].sum())
 
     def mark(self) -> Mark:
         """Return the present state, for `undo`."""
-        return Mark(self._next, self._free, self.kind, self._slots, self._filled)
+        return Mark(self._next, self._free, self.kind, self._slots, self._filled, self._direct)
 
     def undo(self, streams: Ints, mark: Mark) -> None:
         """Forget keys that were added since a mark."""
@@ -472,7 +513,7 @@ class KeyTable:
         else:  # the slots before do not have these keys
             self._slots, self._filled = mark.slots, mark.filled
         self._forget(streams)
-        self._next, self._free, self.kind = mark.next, mark.free, mark.kind
+        self._next, self._free, self.kind, self._direct = mark.next, mark.free, mark.kind, mark.direct
 
     def keys(self, streams: Ints) -> list[Any]:
         """Return the keys of these streams."""

@@ -17,7 +17,6 @@ from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
 from thalweg.estimators._linear import FreeModel
-from thalweg.estimators.classifier import weights_of_classes
 from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, stopped
@@ -180,6 +179,8 @@ class Classifiers(Regressors):
                 "rows at once. Give it a dict."
             )
         super().__init__(template, columns)
+        from thalweg.estimators.classifier import weights_of_classes  # of scikit-learn: the template is one, too
+
         self._weights = weights_of_classes(template, CLASSES, CLASSES)
 
     def facts(self) -> dict[str, object]:
