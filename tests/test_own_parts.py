@@ -14,6 +14,8 @@ from thalweg.extend import (
     Ints,
     Memory,
     Plan,
+    Pointer,
+    call,
     copy,
     counter_field,
     dot,
@@ -26,6 +28,7 @@ from thalweg.extend import (
     of_kernels,
     onto_ball,
     pointer,
+    scratch,
     start,
 )
 from thalweg.losses import Huber
@@ -424,3 +427,44 @@ def test_kernels_of_ones_own_are_tried_in_plain_python(fault, message):
         return check_learner(make)
     with pytest.raises(AssertionError, match=message):
         check_learner(make)
+
+
+class AnywhereState(NamedTuple):
+    points: Floats = field("K N d", inside("domain"))
+
+
+class AnywhereSettings(NamedTuple):
+    onto: Pointer
+    par: Floats
+    work: Floats = scratch("d")
+
+
+@implement(start, AnywhereState)
+def _anywhere_start(e, c, k, i, point):
+    copy(point, e.points[k, i])
+
+
+@implement(move, AnywhereState)
+def _anywhere_move(e, c, k, n, h, scores):
+    for i in range(n):
+        y = e.points[k, i]
+        scores[k, i] = dot(h, y)
+        for j in range(h.shape[0]):
+            y[j] -= 0.5 * h[j]
+        call(c.onto, c.par, y, y, c.work)
+
+
+class Anywhere(tw.experts.Expert):
+    def __init__(self, domain):
+        self.domain = domain
+
+    @classmethod
+    def plan(cls, experts):
+        X = experts[0][0].domain
+        sizes = {"K": len(experts), "N": max(map(len, experts)), "d": X.dim}
+        return Plan(AnywhereState, AnywhereSettings(X.onto, X.par), sizes, facts={"domain": X})
+
+
+@pytest.mark.parametrize("domain", [BALL, tw.domains.Box([0.0, 1.0], [2.0, 3.0]), tw.domains.Simplex(2)])
+def test_an_expert_of_ones_own_projects_onto_any_set(domain):
+    check_learner(lambda: tw.Alone(Anywhere(domain)))
