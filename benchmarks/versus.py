@@ -1,4 +1,4 @@
-"""Two versions of thalweg side by side, in one run: compiled rounds, rounds by hand, and the cold start.
+"""Two versions of thalweg side by side, in one run: compiled rounds, rounds by hand, building, and the cold start.
 
     git worktree add /tmp/before COMMIT
     python benchmarks/versus.py /tmp/before/src [--quick] [--cold] [--cache DIR] [--only NAME ...]
@@ -25,6 +25,7 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve()
 ROUNDS, GRADIENT_BOUND, SMOOTHNESS, LOSS_BOUND, THRESHOLD = 20_000, 3 * 18.1, 9.0, 18.1**2 / 2, 10.0
+BUILT = 200  # learners
 NAMES = (
     "EfficientDynamic",
     "Tracker",
@@ -126,7 +127,16 @@ def work(names: list[str], turns: int) -> None:
             learner.reset()
             tw.play(learner, problem)
 
-        found[name] = {"play": best(turns, whole) / ROUNDS * 1e6, "loss": run.total_loss, "round": None}
+        def built(name: str = name) -> None:
+            for _ in range(BUILT):
+                build(tw, name, domain)
+
+        found[name] = {
+            "play": best(turns, whole) / ROUNDS * 1e6,
+            "build": best(turns, built) / BUILT * 1e6,
+            "loss": run.total_loss,
+            "round": None,
+        }
         if learner.one_gradient:
             gradient = np.full(8, 0.1)
 
@@ -210,7 +220,8 @@ def main() -> None:
                 for name, row in ask(source, f"{warm}/{version}", "--work", *options.only).items():
                     times.setdefault((name, version), []).append(row)
         print(
-            f"{'us a round, best of all':28s}{'play':>8s}{'before':>8s}{'ratio':>7s}{'update':>9s}{'before':>8s}   loss"
+            f"{'us a round, best of all':28s}{'play':>8s}{'before':>8s}{'ratio':>7s}{'update':>9s}{'before':>8s}"
+            f"{'build':>8s}{'before':>8s}{'ratio':>7s}   loss"
         )
         for name in options.only:
             now, before = times[name, "now"], times[name, "before"]
@@ -220,6 +231,8 @@ def main() -> None:
                 line += f"{min(row['round'] for row in now):9.2f}{min(row['round'] for row in before):8.2f}"
             else:
                 line += " " * 17
+            a, b = min(row["build"] for row in now), min(row["build"] for row in before)
+            line += f"{a:8.1f}{b:8.1f}{a / b:7.2f}"
             print(f"{line}   {now[0]['loss']:.9g} {before[0]['loss']:.9g}")
         hands: dict[str, list[dict[str, float]]] = {version: [] for version in versions}
         for _ in range(0 if options.only != NAMES else 2 if options.quick else 5):

@@ -392,6 +392,7 @@ def show(name, made):
 
 def memories(made):
     """The memories of an object by the prefixes of their names: its own, or those of its models once it has a row."""
+    _ = getattr(made, "_memory", None)  # that of a learner is made here
     mine = [("", value) for value in vars(made).values() if isinstance(value, Memory)]
     models = getattr(made, "_models", ())
     return mine or [(made._prefix.format(i), model.memory) for i, model in enumerate(models)]

@@ -342,6 +342,50 @@ def test_learners_inside_are_windows_on_the_state(name):
             assert np.array_equal(one.decision.ravel(), one.machine.view(theirs.state)), how
 
 
+BUILT = {name: sample for name, sample in LEARNING.items() if not getattr(sample.make(), "takes_late", False)}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_block_is_made_at_the_first_use(name):
+    """And learners inside have a part of it, whoever is used first."""
+    first, other = BUILT[name].make(), BUILT[name].make()
+    assert not any("_memory" in vars(one) for one in (first, *first._windows))
+    for one in reversed((first, *first._windows)):  # the innermost is used first
+        _ = one.rounds
+        assert "_memory" in vars(first)
+    for mine, theirs, _ in windows(first):
+        assert mine.memory.ctypes.data == theirs.memory.ctypes.data
+    assert same(first.state(), other.state())
+    assert same(copy.deepcopy(BUILT[name].make()).state(), other.state())
+
+
+def test_a_learner_that_was_used_before_it_is_inside_starts_with_the_outer_one():
+    used = tw.OGD(tw.domains.Ball(2), step_size=0.5)
+    used.update([1.0, 0.0])
+    outer = tw.OneProjection(tw.domains.Ball(2), lambda Y: used)
+    assert used.rounds == 0
+    outer.update([0.0, 1.0])
+    assert used.rounds == 1
+    assert np.array_equal(used.decision, outer.decision)
+
+
+def test_a_block_that_is_interrupted_while_it_is_made_is_made_again(monkeypatch):
+    learner, usual = tw.EfficientDynamic(tw.domains.Ball(2), 100, 1.0), Block.part
+
+    def interrupted(*arguments):
+        monkeypatch.setattr(Block, "part", usual)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Block, "part", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _ = learner.decision
+    learner.update([1.0, 0.0])
+    twin = tw.EfficientDynamic(tw.domains.Ball(2), 100, 1.0)
+    twin.update([1.0, 0.0])
+    assert same(learner.state(), twin.state())
+    assert learner.inner.rounds == 1
+
+
 def refused(made):
     with pytest.raises((RuntimeError, InputError)):
         made.step(_Broken(value=made.values_only))

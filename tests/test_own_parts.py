@@ -61,7 +61,7 @@ class Still(tw.experts.Expert):
 
 def test_an_expert_without_a_function_is_refused_before_compiling():
     with pytest.raises(TypeError, match=r"Points lacks `move`: write one under @implement\(move, Points\)"):
-        tw.Alone(Still(BALL))
+        _ = tw.Alone(Still(BALL)).decision
 
 
 def test_experts_and_metas_have_a_repr():
@@ -96,7 +96,7 @@ def test_a_state_without_a_clock_or_a_size_is_refused():
     with pytest.raises(TypeError, match="NoClock must declare clock"):
         Mine(BALL, NoClock)
     with pytest.raises(TypeError, match=r"'m', which the plan does not give\. Its sizes: d"):
-        Mine(BALL, Sized)
+        _ = Mine(BALL, Sized).decision
 
 
 def test_a_round_that_writes_nan_is_undone():
@@ -120,7 +120,7 @@ class Planless(Still):
 
 def test_a_plan_is_returned():
     with pytest.raises(TypeError, match=r"Planless\.plan must return a Plan\. Got None"):
-        tw.Alone(Planless(BALL))
+        _ = tw.Alone(Planless(BALL)).decision
 
 
 def test_an_argument_is_no_method():
@@ -216,7 +216,7 @@ def test_the_first_decision_lies_in_the_set():
         assert X.contains(Begins(X).decision)
         for outside in (9.0, np.nan):
             with pytest.raises(ValueError, match=r"begin wrote .* into x, which is no point of"):
-                Begins(X, outside)
+                _ = Begins(X, outside).decision
 
 
 class Runaway(Mine):

@@ -93,7 +93,7 @@ def test_rounding_does_not_break_a_tight_bound():
     assert m.rounds == 1
 
 
-@pytest.mark.parametrize("name", [name for name, make in LEARNERS.items() if make()._own is not None])
+@pytest.mark.parametrize("name", [name for name, make in LEARNERS.items() if make()._asks])
 def test_members_with_their_own_gradients_refuse_update(name):
     m = LEARNERS[name]()
     with pytest.raises(InputError, match=r"asks for the gradient at the points of all its \d members.*Call step\(f\)"):

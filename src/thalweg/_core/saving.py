@@ -10,6 +10,7 @@ import copy
 import inspect
 import os
 from collections.abc import Container, Iterable, Mapping
+from functools import cache
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -187,16 +188,28 @@ def _agree(theirs: object, mine: object) -> bool:
 
 def record(made: Any, given: dict[str, object]) -> None:
     """Keep arguments, and set those left out and those given as attributes."""
-    kind = type(made)
     made._given = given
-    for name, parameter in parameters(kind).items():  # those left out, too
-        if inspect.isfunction(getattr(kind, name, None)):
+    defaults, computed = _attributes(cast(Any, type(made)))
+    for name, value in defaults:  # those left out, too
+        setattr(made, name, value)
+    for name, value in given.items():
+        if name not in computed:
+            setattr(made, name, value)
+
+
+@cache
+def _attributes(kind: Any) -> tuple[list[tuple[str, object]], set[str]]:
+    """Return the arguments of a class with their defaults, and those that are properties of it."""
+    defaults, computed = [], set()
+    for name, parameter in parameters(kind).items():
+        mine = getattr(kind, name, None)
+        if inspect.isfunction(mine):
             raise TypeError(f"{kind.__name__}: rename the argument {name!r}, which is a method of it.")
         if parameter.default is not parameter.empty and not hasattr(kind, name):
-            setattr(made, name, parameter.default)
-    for name, value in given.items():
-        if not hasattr(getattr(kind, name, None), "__set__"):  # a property
-            setattr(made, name, value)
+            defaults.append((name, parameter.default))
+        if hasattr(mine, "__set__"):
+            computed.add(name)
+    return defaults, computed
 
 
 class Kept:

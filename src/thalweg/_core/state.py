@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -128,6 +128,26 @@ def declared(kind: type) -> dict[str, Field | Part]:
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
+class Place(NamedTuple):
+    """An array of a block."""
+
+    said: Field
+    shape: tuple[int, ...]
+    first: int  # its first word
+
+
+class Places(NamedTuple):
+    """All arrays of a block."""
+
+    fields: dict[str, Place]
+    words: int  # length of the block
+    starts: tuple[tuple[str, float], ...]  # the arrays whose first value is not 0
+
+
+KNOWN = 512  # places that are kept: a learner is built more quickly if there was one of its sizes before
+_known: dict[Hashable, Places] = {}
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that is needed to build a state.
@@ -176,14 +196,31 @@ class Plan:
             ) from None
 
     @cached_property
-    def _layout(self) -> tuple[dict[str, tuple[Field, tuple[int, ...], int]], int]:
-        """Every array by its dotted name with its declaration, shape and offset; and the length of the block."""
-        found: dict[str, tuple[Field, tuple[int, ...], int]] = {}
-        return found, self._lay_out("", 0, found)
+    def places(self) -> Places:
+        """Every array by its dotted name, with its place in the block."""
+        key = self._key()
+        known = _known.get(key)
+        if known is None:
+            fields: dict[str, Place] = {}
+            words = self._lay_out("", 0, fields)
+            starts = tuple((name, place.said.start) for name, place in fields.items() if place.said.start)
+            if len(_known) >= KNOWN:
+                _known.clear()
+            known = _known[key] = Places(fields, words, starts)
+        return known
 
-    def _lay_out(self, prefix: str, at: int, found: dict[str, tuple[Field, tuple[int, ...], int]]) -> int:
+    def _key(self) -> Hashable:
+        """Return everything that the places depend on."""
+        parts, several = self.parts, self.several
+        return (
+            self.state,
+            tuple(self.sizes.items()),
+            tuple([(name, plan._key()) for name, plan in parts.items()]) if parts else (),
+            tuple([(name, *[plan._key() for plan in plans]) for name, plans in several.items()]) if several else (),
+        )
+
+    def _lay_out(self, prefix: str, at: int, found: dict[str, Place]) -> int:
         """Append the arrays to `found`, with prefixed names, from word `at` on; return the end."""
-        shapes: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}  # many fields share a shape
         for name, said in declared(self.state).items():
             if isinstance(said, Several):
                 for k, plan in enumerate(self.several[name]):
@@ -191,29 +228,24 @@ class Plan:
             elif isinstance(said, Part):
                 at = self.parts[name]._lay_out(f"{prefix}{name}.", at, found)
             else:
-                known = shapes.get(said.shape)
-                if known is None:
-                    shape = self.shape(said)
-                    known = shapes[said.shape] = shape, math.prod(shape)
-                found[prefix + name] = said, known[0], at
-                at += known[1]
+                shape = self.shape(said)
+                found[prefix + name] = Place(said, shape, at)
+                at += math.prod(shape)
         return at
 
     def fields(self) -> Iterator[tuple[str, Field, tuple[int, ...]]]:
         """Yield every array by its dotted name, depth first: a part is one slice of the block."""
-        for name, (said, shape, _) in self._layout[0].items():
+        for name, (said, shape, _) in self.places.fields.items():
             yield name, said, shape
 
     @property
     def words(self) -> int:
         """Length of the block."""
-        return self._layout[1]
+        return self.places.words
 
-    def starts(self) -> Iterator[tuple[str, float]]:
-        """Yield the arrays whose first value is not 0."""
-        for name, (said, _, _) in self._layout[0].items():
-            if said.start:
-                yield name, said.start
+    def starts(self) -> tuple[tuple[str, float], ...]:
+        """Return the arrays whose first value is not 0, with that value."""
+        return self.places.starts
 
     @property
     def scratch_words(self) -> int:
@@ -278,7 +310,7 @@ class Block:
         self.memory = memory = _words(plan) if memory is None else memory
         self.arrays = {
             name: np.ndarray(shape, said.dtype, memory, 8 * first)
-            for name, (said, shape, first) in plan._layout[0].items()
+            for name, (said, shape, first) in plan.places.fields.items()
         }
         self.state = _tree(plan, iter(self.arrays.values()))
         self.settings = _settings(plan)
@@ -298,7 +330,7 @@ class Block:
         block = Block.__new__(Block)
         block.plan = plan
         block.arrays = {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
-        first = next((first for key, (_, _, first) in self.plan._layout[0].items() if key.startswith(prefix)), 0)
+        first = next((place.first for key, place in self.plan.places.fields.items() if key.startswith(prefix)), 0)
         block.memory = self.memory[first : first + sum(array.size for array in block.arrays.values())]
         block.state, block.settings = getattr(self.state, name), getattr(self.settings, name)
         return block
@@ -341,20 +373,23 @@ def _settings(plan: Plan) -> Any:
     """Return the settings of a plan with those of its parts and new scratch space."""
     if not plan.settings:
         return plan.settings
-    kind: type = type(plan.settings)
-    said = declared(kind)
-    made = []
-    for name, value in zip(kind._fields, plan.settings, strict=True):  # type: ignore[attr-defined]  # a NamedTuple
+    kind: Any = type(plan.settings)
+    made = list(plan.settings)
+    for at, name, said in _left_open(kind):
+        value = made[at]
         if isinstance(value, Field):
-            one = said[name]
-            assert isinstance(one, Field)
-            value = np.zeros(plan.shape(value), one.dtype)
+            made[at] = np.zeros(plan.shape(value), said.dtype)
         elif isinstance(value, Several):
-            value = tuple([_settings(one) for one in plan.several[name]])
+            made[at] = tuple([_settings(one) for one in plan.several[name]])
         elif isinstance(value, Part):
-            value = _settings(plan.parts[name])
-        made.append(value)
-    return kind._make(made)  # type: ignore[attr-defined]
+            made[at] = _settings(plan.parts[name])
+    return kind._make(made)
+
+
+@cache
+def _left_open(kind: Any) -> list[tuple[int, str, Any]]:
+    """Return place, name and declaration of the settings that the plan need not give."""
+    return [(kind._fields.index(name), name, said) for name, said in declared(kind).items()]
 
 
 def _obeys(plan: Plan, name: str, rule: Rule, seen: Seen) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg._kernels.kinds import address, formats, kind, words
+from thalweg._kernels.kinds import NUMBERS, address, formats, kind, words
 
 ndarray = np.ndarray
 CONTIGUOUS = 1  # the bit of `flags.num`
@@ -51,7 +51,7 @@ def _read(tree: Iterable[Any], key: list[object], row: list[object]) -> None:
             row += value.shape
             if not flags & CONTIGUOUS:
                 row += value.strides
-        elif cls is float or cls is int or cls is bool:
+        elif cls in NUMBERS:
             key.append(cls)
             row.append(value)
         elif isinstance(value, tuple):

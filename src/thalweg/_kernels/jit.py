@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from thalweg._kernels import library
 from thalweg._kernels.handle import CONTIGUOUS, Handle, data
-from thalweg._kernels.kinds import formats, kind, words
+from thalweg._kernels.kinds import NUMBERS, formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -106,7 +106,7 @@ class Kernel(Generic[P, R]):
                 row += argument.shape  # type: ignore[attr-defined]
                 if not flags & CONTIGUOUS:
                     row += argument.strides  # type: ignore[attr-defined]
-            elif cls is float or cls is int or cls is bool:
+            elif cls in NUMBERS:
                 key.append(cls)
                 row.append(argument)
             elif cls is Handle or cls is Pointer:

@@ -23,7 +23,11 @@ import numpy as np
 
 _BYTE = ctypes.c_char
 CLASSES: dict[str, type] = {}  # of tuples, by the names that they have in kinds
-_NUMBERS: dict[type, str] = {float: "f8", int: "i8", bool: "b1", type(None): "none"}
+_NUMBERS: dict[type, str] = {
+    float: "f8", int: "i8", bool: "b1", np.float64: "f8", np.int64: "i8", type(None): "none",
+}  # fmt: skip
+
+NUMBERS = frozenset(_NUMBERS) - {type(None)}  # classes of numbers that are a word as they are
 
 
 def address(array: np.ndarray) -> int:
@@ -79,7 +83,7 @@ def _class_name(cls: type) -> str:
 def words(value: Any, out: list[Any]) -> None:
     """Append the words of a value, whose kind is known to be right."""
     cls = type(value)
-    if cls is float or cls is int or cls is bool:
+    if cls in NUMBERS:
         out.append(value)
     elif cls is np.ndarray:
         out.append(address(value))

@@ -70,7 +70,7 @@ def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
 def _place(family: Family, sizes: Sizes) -> int:
     """Return which word of a stream counts its rounds."""
     memory = family.memory(family.template)
-    found: int = memory.layout.plan(dict(sizes))._layout[0][family.rounds_at][2]
+    found: int = memory.layout.plan(dict(sizes)).places.fields[family.rounds_at].first
     return found
 
 

@@ -319,7 +319,7 @@ class Streams:
             words = self._shifted(here, there, words)
         plan = self.family.memory(self._model(there)).block.plan
         for name in fields[0]:
-            _, shape, first = plan._layout[0][name]
+            _, shape, first = plan.places.fields[name]
             words[:, first : first + int(np.prod(shape))] = [one[name] for one in fields]
         if here == there:
             shelf.write(self.place[streams], words)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
@@ -271,9 +271,35 @@ class Learner(Extendable, Kept, Recorded):
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # kernels take such gradients directly
         self._inside = inside
         self._windows: tuple[Learner, ...] = tuple(w for one in inside for w in (one, *one._windows))  # all the way in
-        self._memory = Memory(machine, self._tree, self._forget, machine.guests)
+        self._asks = not machine.core.one_gradient  # for a gradient at the point of every member
+        self._outer: Learner | None = None  # the one whose block holds that of this learner
+        self._shown: Floats | None = None
+        self._seated: tuple[Handle, loop.Seat] | None = None
+        self._turn: Call | None = None  # a bound call of a round
+        self._usual: Usual | None = None
+        for one in inside:
+            one._outer = self
+            if "_memory" in one.__dict__:  # it was used before, and is a view of this learner's block from here on
+                _ = self._memory
 
     # ------------------------------------------------------------------ memory
+
+    @cached_property
+    def _memory(self) -> Memory:  # type: ignore[override]  # it can be set, which mypy does not know
+        """The block, made at the first use. A learner inside another one has a part of the outer block."""
+        if self._outer is None:
+            return Memory(self.machine, self._tree, self._forget, self.machine.guests)
+        _ = self._outer._memory  # sets that of this one
+        memory: Memory = self.__dict__["_memory"]
+        return memory
+
+    def _become_part(self, outer: Memory) -> None:
+        """Use a part of the block of another learner."""
+        part = outer.block.part("inner"), outer.sizes
+        if "_memory" in self.__dict__:
+            self._memory.adopt(*part)
+        else:
+            self._memory = Memory(self.machine, self._tree, self._forget, self.machine.guests, part)
 
     def _tree(self, block: Block) -> loop.Game:
         """Return the tree that kernels take."""
@@ -281,16 +307,11 @@ class Learner(Extendable, Kept, Recorded):
 
     def _forget(self, memory: Memory) -> None:
         """Drop everything that refers to earlier arrays, and update the views of the learners inside."""
-        self._shown: Floats | None = None
-        self._seated: tuple[Handle, loop.Seat] | None = None
-        self._turn: Call | None = None  # a bound call of a round
-        self._usual: Usual | None = None
+        self._shown = self._seated = self._turn = self._usual = None
         self._view = self.machine.view(memory.state)
-        self._own: Own | None = None
-        if not self.machine.core.one_gradient:
-            self._own = own.scratch(self.machine.core, core(memory.state))
+        self._own: Own | None = own.scratch(self.machine.core, core(memory.state)) if self._asks else None
         for one in self._inside:
-            one._memory.adopt(memory.block.part("inner"), memory.sizes)
+            one._become_part(memory)
 
     def _grow(self) -> None:
         memory = self._memory
@@ -315,8 +336,9 @@ class Learner(Extendable, Kept, Recorded):
 
     def _decide(self) -> None:
         """Compute the decision where a lazy machine has not done so yet."""
-        if self.machine.lazy and not self._memory.state.clock[FRESH]:
-            self.machine.decide(self._memory)
+        memory = self._memory
+        if self.machine.lazy and not memory.state.clock[FRESH]:
+            self.machine.decide(memory)
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """Play one round, given the gradient of f_t at `decision` and, if the learner needs it, the value.
@@ -334,7 +356,7 @@ class Learner(Extendable, Kept, Recorded):
                 return
             self._shown = shown
         feedback = self._feedback
-        if self._own is not None:
+        if self._asks:
             raise own.refused(self)
         value = feedback.read_loss(loss)
         feedback.read_gradient(gradient)
@@ -349,7 +371,7 @@ class Learner(Extendable, Kept, Recorded):
     def step(self, f: Loss) -> float:
         """Play one round from the loss itself: query `f.value` and `f.gradient`, and return the loss paid."""
         self._feedback.check_loss_object(f)
-        if self._own is not None:
+        if self._asks:
             return own.step(self, f)
         x = self.decision
         paid = self._feedback.read_paid(f.value(x))
@@ -384,7 +406,7 @@ class Learner(Extendable, Kept, Recorded):
             turn.floats[1], turn.floats[2], turn.integers[3], turn.integers[4] = loss, bound, clipped, whole
             status = turn.run()
             if status == PLAYED:
-                if self._usual is None and self.machine.looped and self._own is None and self._line is not None:
+                if self._usual is None and self.machine.looped and not self._asks and self._line is not None:
                     self._usual = Usual(self)
                 return
             if status == loop.LARGE:
@@ -408,7 +430,7 @@ class Learner(Extendable, Kept, Recorded):
 
     def _shorten_all(self) -> int:
         """Clip all gradients of the round that are too long; return their number."""
-        if self._own is not None:
+        if self._asks:
             return sum(self._shorten(g) for g in own.gradients(self))
         self._feedback.clip(self._feedback.g)
         self._watch_clipping()
@@ -444,8 +466,7 @@ class Learner(Extendable, Kept, Recorded):
         played = first
         while True:
             if self._seated is None:
-                asks, g = self._own is not None, self._feedback.g
-                seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
+                seat = loop.seat(self._memory.handle, self._asks, self._view, self._feedback.g, charge, rounds)
                 self._seated = bind(seat), seat
             played = int(loop.play(self._seated[0], handle, rounds, played, last))
             if played == last or not self._grow_if_full():

@@ -94,6 +94,7 @@ class DelayedFeedback(Learner):
         self._rows, self.max_delay = machine.rows, machine.rows - 1
         self._asked: int | None = None  # whose feedback is being read
         super().__init__(machine, **options)
+        _ = self._memory  # sets the counters that rounds read
         self.delay = None if delay is None else self.max_delay
 
     def _forget(self, memory: Memory) -> None:

@@ -446,7 +446,8 @@ class OneProjection(Learner):
 
 def _check_inner(name: str, inner: object) -> None:
     """Refuse a learner that cannot run inside the reduction."""
-    check_made(name, "make_inner", inner)
+    if not isinstance(inner, Learner):
+        check_made(name, "make_inner", inner)
     if getattr(inner, "takes_late", False):
         raise InputError(
             f"{name} cannot use {type(inner).__name__}, which takes delayed feedback: the reduction gives it at once. "

@@ -157,7 +157,7 @@ class Family(ABC):
     def size_class(self, sizes: Sizes) -> SizeClass:
         """Return a class of streams."""
         plan = self.memory(self.template).layout.plan(dict(sizes))
-        return SizeClass(sizes, plan.words, plan._layout[0][self.rounds_at][2], [self.seat(sizes)])
+        return SizeClass(sizes, plan.words, plan.places.fields[self.rounds_at].first, [self.seat(sizes)])
 
     def seat(self, sizes: Sizes) -> StreamSeat:
         """Return a learner of these sizes as a seat."""
