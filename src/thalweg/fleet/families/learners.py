@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
 from thalweg._core.types import Floats, Ints
-from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.clock import FRESH, ROUNDS
 from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
@@ -57,7 +57,8 @@ def update_rows(seat: Any, batch: Any, first: int) -> int:
     machine, rows = parts(seat), parts(batch)
     t, d = first, machine.g.shape[0]
     while t >= 0:
-        call(machine.ready, machine.handle)
+        if machine.clock[FRESH] == 0:
+            call(machine.ready, machine.handle)
         for j in range(d):
             machine.g[j] = rows.gradients[t, j]
         if rows.decisions.shape[0] > 0:
