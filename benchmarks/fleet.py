@@ -3,9 +3,9 @@
     python benchmarks/fleet.py                 a million streams of EfficientDynamic, fewer of the others: 6 GB
     python benchmarks/fleet.py --streams 10000
 
-Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams and
-get as many rows of the same kind in a turn: the least of many short turns would be less than that of long ones on a
-machine with other work. Resident memory is that of the process, less that before the fleet. "Memory alone" is the
+Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams, get
+rows of the same kind, and as many in a turn: on a machine with other work the least of short turns is less than that of
+long ones. No state grows in the rounds that are compared. Resident memory is that of the process, less that before the fleet. "Memory alone" is the
 time to read and write the bytes of a stream at the bandwidth of a large copy: a bound for rounds with one row a key.
 """
 
@@ -24,7 +24,7 @@ import thalweg as tw
 from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
-AGE = 200  # rounds of streams before they are measured
+AGE, MORE = 300, 200  # rounds of streams before they are measured, and of single learners after that
 SINGLES = 100  # learners
 TURNS = 5
 
@@ -68,18 +68,18 @@ class Case:
             f = self.rng.standard_normal((n, 1))
             y = f[:, 0] + self.rng.standard_normal(n)
             return lambda: fleet.run(keys, y, f)
-        g, paid = 0.3 * self.rng.standard_normal((n, self.make().domain.dim)), self.rng.random(n)
+        g, paid = 0.3 * self.rng.standard_normal((n, self.make().domain.dim)), 5 + self.rng.random(n)
         return lambda: fleet.update(keys, g, paid)
 
     def single(self):
-        """Runs of SINGLES learners; seconds for AGE rounds of each, and for twice as many."""
-        n, d = 2 * AGE, getattr(getattr(self.make(), "domain", None), "dim", 1)
-        again = max(1, self.streams // AGE // SINGLES)
+        """Runs of SINGLES learners; seconds for AGE rounds of each, and for MORE."""
+        n, d = AGE + MORE, getattr(getattr(self.make(), "domain", None), "dim", 1)
+        again = max(1, self.streams // MORE // SINGLES)
         f, y = self.rng.standard_normal(n), 5 + self.rng.standard_normal(n)
-        gradients = 0.3 * self.rng.standard_normal((n, d))
+        gradients, paid = 0.3 * self.rng.standard_normal((n, d)), 5 + self.rng.random(n)
         found = []
         for rounds in (AGE, n):
-            world = tw.problems.LinearModel(gradients[:rounds], np.zeros(rounds), loss="linear")
+            world = tw.problems.LinearModel(gradients[:rounds], paid[:rounds], loss="linear")
             learners = [self.make() for _ in range(SINGLES)]
 
             def play(learners=learners, rounds=rounds, world=world):
@@ -98,7 +98,7 @@ class Case:
     def alone(self, found):
         """Seconds a round of a single learner that is as old as the streams: calls themselves drop out."""
         young, old = np.min(found, axis=0)
-        return (old - young) / AGE / SINGLES
+        return (old - young) / MORE / SINGLES
 
     def by_hand(self, count=300, rounds=30):
         """A dict of learners, called from Python; seconds a round, and bytes a learner."""

@@ -36,7 +36,8 @@ class Where(NamedTuple):
 class Mount(NamedTuple):
     """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
-    Each stream has `size` bytes. They are fetched `ahead` streams before it is played.
+    Each stream has `size` bytes. They are fetched `ahead` streams before it is played, and `again` so many times just
+    before it: processors drop requests for memory when too many are waiting.
     """
 
     words: Ints
@@ -44,6 +45,7 @@ class Mount(NamedTuple):
     offsets: Ints
     size: int
     ahead: int
+    again: int
 
 
 class RowsAhead(NamedTuple):
@@ -64,6 +66,13 @@ def _base(where: Where, size: int, stream: int) -> int:
     place = where.places[stream]
     chunk = place >> where.shift
     return int(where.chunks[chunk] + (place - (chunk << where.shift)) * size)
+
+
+@inner
+def _fetch(base: int, size: int) -> None:
+    """Ask for the memory of a stream."""
+    for line in range(0, size, LINE):
+        fetch(base + line)
 
 
 @kernel
@@ -91,9 +100,7 @@ def run_fleet(
         if following.shape[0] > 0 and g + 2 * ahead < heads.shape[0]:
             fetch(row0 + WORD * heads[g + 2 * ahead])
         if g + ahead < heads.shape[0]:
-            base = _base(where, size, owners[g + ahead])
-            for line in range(0, size, LINE):
-                fetch(base + line)
+            _fetch(_base(where, size, owners[g + ahead]), size)
             t = heads[g + ahead]
             for _ in range(rows.rows):
                 for i in range(lines.shape[0]):
@@ -101,6 +108,9 @@ def run_fleet(
                 t = after(following, t)
                 if t < 0:
                     break
+        if g + 1 < heads.shape[0]:
+            for _ in range(mount.again):
+                _fetch(_base(where, size, owners[g + 1]), size)
         base = _base(where, size, owners[g])
         for i in range(places.shape[0]):
             words[places[i]] = base + offsets[i]

@@ -29,6 +29,7 @@ from thalweg.fleet.kernels import Mount, RowsAhead, Where, run_fleet
 
 WORD = 8  # bytes
 NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
+WAITING, MOST_AGAIN = 32 * LINE, 7  # bytes that can be asked for at once, and how often those of a stream are again
 WIDEST, MOST_ROWS = 4 * LINE, 8  # bytes of a row of a batch, and rows of a stream, that are fetched ahead of time
 
 
@@ -102,9 +103,8 @@ class StreamSeat:
                 elif array.size:  # an empty one may be a view of the block
                     self._shared.append(array)
         size = WORD * self.width
-        self._mount = bind(
-            Mount(self._seated.words, _whole(places), _whole(offsets), size, max(1, min(FARTHEST, NEAR // size)))
-        )
+        ahead, again = max(1, min(FARTHEST, NEAR // size)), min(MOST_AGAIN, size // WAITING)
+        self._mount = bind(Mount(self._seated.words, _whole(places), _whole(offsets), size, ahead, again))
 
     def play(self, batch: BoundBatch, chains: Chains, where: Where, words: Ints | None = None) -> Ints:
         """Play chains; returns the indices of those that stopped and the results of their steps (2, k).
