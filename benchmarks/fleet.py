@@ -5,8 +5,9 @@
 
 Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams, get
 rows of the same kind, and as many in a turn: on a machine with other work the least of short turns is less than that of
-long ones. No state grows in the rounds that are compared. Resident memory is that of the process, less that before the fleet. "Memory alone" is the
-time to read and write the bytes of a stream at the bandwidth of a large copy: a bound for rounds with one row a key.
+long ones. No state grows in the rounds that are compared. Resident memory is that of the process, less that before the
+fleet. "Memory alone" is the time to read and write the bytes of a stream at the bandwidth of a large copy: a bound for
+rounds with one row a key.
 """
 
 import argparse
