@@ -5,9 +5,9 @@
 
 Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams, get
 rows of the same kind, and as many in a turn: on a machine with other work the least of short turns is less than that of
-long ones. No state grows in the rounds that are compared. Resident memory is that of the process, less that before the
-fleet. "Memory alone" is the time to read and write the bytes of a stream at the bandwidth of a large copy: a bound for
-rounds with one row a key.
+long ones. In the rounds that are compared no state grows and no Forecaster looks for seasons. Resident memory is that
+of the process, less that before the fleet. "Memory alone" is the time to read and write the bytes of a stream at the
+bandwidth of a large copy: a bound for rounds with one row a key.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import thalweg as tw
 from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
-AGE, MORE = 300, 200  # rounds of streams before they are measured, and of single learners after that
+AGE, MORE = 340, 160  # rounds of streams before they are measured, and of single learners after that
 SINGLES = 100  # learners
 TURNS = 5
 
@@ -76,7 +76,7 @@ class Case:
         """Runs of SINGLES learners; seconds for AGE rounds of each, and for MORE."""
         n, d = AGE + MORE, getattr(getattr(self.make(), "domain", None), "dim", 1)
         again = max(1, self.streams // MORE // SINGLES)
-        f, y = self.rng.standard_normal(n), 5 + self.rng.standard_normal(n)
+        f, y = self.rng.standard_normal(n), 5 + self.rng.standard_normal((SINGLES, n))  # seasons found differ
         gradients, paid = 0.3 * self.rng.standard_normal((n, d)), 5 + self.rng.random(n)
         found = []
         for rounds in (AGE, n):
@@ -84,12 +84,12 @@ class Case:
             learners = [self.make() for _ in range(SINGLES)]
 
             def play(learners=learners, rounds=rounds, world=world):
-                for one in learners * again:
+                for k, one in enumerate(learners * again):
                     one.reset()
                     if isinstance(one, Forecaster):
-                        one.run(y[:rounds])
+                        one.run(y[k % SINGLES, :rounds])
                     elif isinstance(one, ConformalTracker):
-                        one.run(f[:rounds], y[:rounds])
+                        one.run(f[:rounds], y[k % SINGLES, :rounds])
                     else:
                         tw.play(one, world)
 

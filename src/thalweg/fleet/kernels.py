@@ -37,7 +37,7 @@ class Mount(NamedTuple):
     """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
     Each stream has `size` bytes. They are fetched `ahead` streams before it is played, and `again` so many times just
-    before it: processors drop requests for memory when too many are waiting.
+    before it: processors may drop requests for memory when too many are waiting.
     """
 
     words: Ints
