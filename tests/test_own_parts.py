@@ -99,6 +99,14 @@ def test_a_state_without_a_clock_or_a_size_is_refused():
         _ = Mine(BALL, Sized).decision
 
 
+def test_an_option_may_have_the_name_of_a_property():
+    class Open(Mine):
+        def __init__(self, domain, **options):
+            super().__init__(domain)
+
+    assert Open(BALL, rounds=3).rounds == 0
+
+
 def test_a_round_that_writes_nan_is_undone():
     learner = Mine(BALL)
     with pytest.raises(FloatingPointError, match="decision x of Whole"):

@@ -189,27 +189,24 @@ def _agree(theirs: object, mine: object) -> bool:
 def record(made: Any, given: dict[str, object]) -> None:
     """Keep arguments, and set those left out and those given as attributes."""
     made._given = given
-    defaults, computed = _attributes(cast(Any, type(made)))
-    for name, value in defaults:  # those left out, too
+    kind = type(made)
+    for name, value in _defaults(cast(Any, kind)):  # those left out, too
         setattr(made, name, value)
     for name, value in given.items():
-        if name not in computed:
+        if not hasattr(getattr(kind, name, None), "__set__"):  # a property
             setattr(made, name, value)
 
 
 @cache
-def _attributes(kind: Any) -> tuple[list[tuple[str, object]], set[str]]:
-    """Return the arguments of a class with their defaults, and those that are properties of it."""
-    defaults, computed = [], set()
+def _defaults(kind: Any) -> list[tuple[str, object]]:
+    """Return the arguments of a class that have a default, unless it has an attribute of that name."""
+    found = []
     for name, parameter in parameters(kind).items():
-        mine = getattr(kind, name, None)
-        if inspect.isfunction(mine):
+        if inspect.isfunction(getattr(kind, name, None)):
             raise TypeError(f"{kind.__name__}: rename the argument {name!r}, which is a method of it.")
         if parameter.default is not parameter.empty and not hasattr(kind, name):
-            defaults.append((name, parameter.default))
-        if hasattr(mine, "__set__"):
-            computed.add(name)
-    return defaults, computed
+            found.append((name, parameter.default))
+    return found
 
 
 class Kept:
