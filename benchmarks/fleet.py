@@ -25,7 +25,7 @@ import thalweg as tw
 from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
-AGE, MORE = 340, 160  # rounds of streams before they are measured, and of single learners after that
+AGE, MORE = 380, 120  # rounds of streams before they are measured, and of single learners after that
 SINGLES = 100  # learners
 TURNS = 5
 
