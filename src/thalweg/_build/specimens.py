@@ -43,9 +43,9 @@ from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.fleet.chains import Chains
 from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
-from thalweg.fleet.kernels import Where
 from thalweg.fleet.keys import shard_of
-from thalweg.fleet.seats import BoundBatch, StreamSeat
+from thalweg.fleet.seats import BoundBatch, ClassTurn, StreamSeat, play
+from thalweg.fleet.shelves import Shelf
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.losses import KINDS
@@ -433,7 +433,7 @@ def _fleet_models() -> None:
     memory = FreeModel(LinearLayout(2)).memory
     seat = StreamSeat(model_tree(memory, 2), memory.block)
     batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), np.ones(1), True, np.zeros((1, 1)))
-    zero, words = np.zeros(1, dtype=np.int64), memory.block.memory[None].copy()
-    where = Where(zero, np.array([words.ctypes.data], dtype=np.int64), 0)
+    shelf, zero = Shelf(seat.width), np.zeros(1, dtype=np.int64)
+    shelf.write(shelf.take(1), memory.block.memory)
     chains = Chains(1, batch.following, zero, zero)
-    seat.play(BoundBatch(learn_rows, batch, chains), chains, where, words)
+    play([ClassTurn(seat, shelf, 0, 1)], BoundBatch(learn_rows, batch, chains), chains, zero)

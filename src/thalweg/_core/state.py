@@ -70,12 +70,16 @@ Rule = Callable[[Seen], bool]
 
 @dataclass(frozen=True)
 class Field:
-    """One array: its symbolic shape, the rules it obeys, its name in messages and its first value."""
+    """One array: its symbolic shape, the rules it obeys, its name in messages and its first value.
+
+    A round uses few entries of a `sparse` one, so fleets do not fetch all of it ahead of time.
+    """
 
     shape: tuple[str, ...]
     rules: tuple[Rule, ...] = ()
     called: str = ""
     start: float = 0.0
+    sparse: bool = False
     dtype: np.dtype[Any] = WORD  # set from the annotation
 
 
@@ -91,9 +95,9 @@ class Several(Part):
     """A placeholder for any number of states of one kind, or their settings: a tuple."""
 
 
-def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
+def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0, sparse: bool = False) -> Any:
     """Declare an array of the state: its shape, such as "K N d", and the rules that it obeys after every round."""
-    return Field(tuple(shape.split()), rules, called, start)
+    return Field(tuple(shape.split()), rules, called, start, sparse)
 
 
 def scratch(shape: str) -> Any:

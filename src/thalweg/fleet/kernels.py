@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from thalweg._core.types import Ints
 from thalweg._kernels.fetching import LINE, fetch
-from thalweg._kernels.handle import Handle, parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.fleet.chains import after
@@ -25,27 +25,29 @@ def stopped(t: int, why: int) -> int:
     return REASONS * t + why
 
 
-class Where(NamedTuple):
-    """Where the words of streams are: in row `places[s]` of a matrix, whose chunks of 2^shift rows have addresses."""
-
-    places: Ints  # by the streams' numbers
-    chunks: Ints
-    shift: int
-
-
 class Mount(NamedTuple):
     """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
-    Each stream has `size` bytes. They are fetched `ahead` streams before it is played, and `again` so many times just
-    before it: processors may drop requests for memory when too many are waiting.
+    Each stream has `size` bytes. Those from used[i, 0] to used[i, 1] are fetched `ahead` streams before it is played,
+    and `again` so many times just before it: processors may drop requests for memory when too many are waiting.
     """
 
     words: Ints
     places: Ints
     offsets: Ints
     size: int
+    used: Ints
     ahead: int
     again: int
+
+
+class Lineup(NamedTuple):
+    """Chains that are played one after another."""
+
+    heads: Ints  # their first rows
+    owners: Ints  # their streams
+    places: Ints  # of all streams, in the memory of their classes
+    stops: Ints  # (2, n) indices of chains that stopped, and the results of their steps
 
 
 class RowsAhead(NamedTuple):
@@ -61,46 +63,48 @@ class RowsAhead(NamedTuple):
 
 
 @inner
-def _base(where: Where, size: int, stream: int) -> int:
-    """Address of a stream's words."""
-    place = where.places[stream]
+def _base(where: Any, size: int, place: int) -> int:
+    """Address of the words in a row."""
     chunk = place >> where.shift
     return int(where.chunks[chunk] + (place - (chunk << where.shift)) * size)
 
 
 @inner
-def _fetch(base: int, size: int) -> None:
+def _fetch(base: int, used: Ints) -> None:
     """Ask for the memory of a stream."""
-    for line in range(0, size, LINE):
-        fetch(base + line)
+    for i in range(used.shape[0]):
+        for line in range(base + used[i, 0], base + used[i, 1], LINE):
+            fetch(line)
 
 
 @kernel
-def run_fleet(
+def run_class(
     step: Pointer,
-    seat: Any,
+    seat: int,
+    mounting: AnyHandle,
+    where: AnyHandle,
     batch: Any,
-    mounting: Handle,
-    coming: Handle,
-    where: Any,
-    heads: Ints,
-    owners: Ints,
-    stops: Ints,
+    coming: AnyHandle,
+    playing: AnyHandle,
+    begin: int,
+    end: int,
+    count: int,
 ) -> int:
-    """Play the chains that begin in rows `heads`, of these streams.
+    """Play the chains `begin` to `end` - 1 of a `Lineup`, of streams of one class.
 
-    `mounting` has a `Mount`, `coming` a `RowsAhead`. Returns how many stopped; `stops` (2, n) has their indices and
-    the results of their steps.
-    """  # fmt: skip
-    mount, rows = parts(mounting), parts(coming)
-    words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
+    `seat` is the address of the seat's words; `mounting` has a `Mount`, `where` the `Where` of the streams' memory,
+    `coming` a `RowsAhead`. `count` chains stopped before; returns how many did after these.
+    """
+    mount, rows, chunks = parts(mounting), parts(coming), parts(where)
+    words, at, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
     lines, strides, following = rows.lines, rows.strides, rows.following
-    row0, count = following.ctypes.data, 0
-    for g in range(heads.shape[0]):
-        if following.shape[0] > 0 and g + 2 * ahead < heads.shape[0]:
+    line = parts(playing)
+    heads, owners, places, stops, row0 = line.heads, line.owners, line.places, line.stops, following.ctypes.data
+    for g in range(begin, end):
+        if following.shape[0] > 0 and g + 2 * ahead < end:
             fetch(row0 + WORD * heads[g + 2 * ahead])
-        if g + ahead < heads.shape[0]:
-            _fetch(_base(where, size, owners[g + ahead]), size)
+        if g + ahead < end:
+            _fetch(_base(chunks, size, places[owners[g + ahead]]), mount.used)
             t = heads[g + ahead]
             for _ in range(rows.rows):
                 for i in range(lines.shape[0]):
@@ -108,14 +112,27 @@ def run_fleet(
                 t = after(following, t)
                 if t < 0:
                     break
-        if g + 1 < heads.shape[0]:
+        if g + 1 < end:
             for _ in range(mount.again):
-                _fetch(_base(where, size, owners[g + 1]), size)
-        base = _base(where, size, owners[g])
-        for i in range(places.shape[0]):
-            words[places[i]] = base + offsets[i]
-        end = call(step, seat, batch, heads[g])
-        if end != DONE:
-            stops[0, count], stops[1, count] = g, end
+                _fetch(_base(chunks, size, places[owners[g + 1]]), mount.used)
+        base = _base(chunks, size, places[owners[g]])
+        for i in range(at.shape[0]):
+            words[at[i]] = base + offsets[i]
+        result = call(step, seat, batch, heads[g])
+        if result != DONE:
+            stops[0, count], stops[1, count] = g, result
             count += 1
+    return count
+
+
+@kernel
+def run_classes(run: Pointer, classes: Ints, cuts: Ints, batch: Any, coming: Any, playing: Any) -> int:
+    """Play chains class by class: those of the k-th from cuts[k] on. Returns how many stopped.
+
+    `run` is `run_class`, and classes[k] has the addresses of its arguments `step`, `seat`, `mounting` and `where`.
+    """
+    count = 0
+    for k in range(classes.shape[0]):
+        step, seat, mounting, where = classes[k, 0], classes[k, 1], classes[k, 2], classes[k, 3]
+        count = call(run, step, seat, mounting, where, batch, coming, playing, cuts[k], cuts[k + 1], count)
     return count

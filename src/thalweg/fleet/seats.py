@@ -11,13 +11,14 @@ copies: `spare`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.state import Block
+from thalweg._core.state import Block, Plan
 from thalweg._core.types import Ints
 from thalweg._kernels.fetching import LINE
 from thalweg._kernels.handle import Closed, Handle, bind
@@ -25,7 +26,8 @@ from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
 from thalweg.fleet.chains import Chains
-from thalweg.fleet.kernels import Mount, RowsAhead, Where, run_fleet
+from thalweg.fleet.kernels import Lineup, Mount, RowsAhead, run_class, run_classes
+from thalweg.fleet.shelves import Shelf
 
 WORD = 8  # bytes
 NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
@@ -33,14 +35,17 @@ WAITING, MOST_AGAIN = 32 * LINE, 7  # bytes that can be asked for at once, and h
 WIDEST, MOST_ROWS = 4 * LINE, 8  # bytes of a row of a batch, and rows of a stream, that are fetched ahead of time
 
 
-class Seated:
-    """The words of a seat, as kernels take the tree that they were made of."""
+STEP = "i8(i8,any,i8)"  # of a seat by the address of its words, a batch and a row
+RUN = "i8(i8,i8,i8,i8,any,any,any,i8,i8,i8)"  # `run_class`, with addresses of what a class has
 
-    __slots__ = ("address", "words")
-    word_kind = "any"
 
-    def __init__(self, words: Ints) -> None:
-        self.words, self.address = words, address(words)
+class PlainSeat:
+    """A seat where nothing is compiled: the tree in the place of its address."""
+
+    word_kind, address = "i8", 0
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
 
 
 class BoundBatch:
@@ -57,10 +62,31 @@ class BoundBatch:
     """
 
     def __init__(self, step: Kernel[..., Any], batch: Any, chains: Chains) -> None:
-        self.step, self.batch, tree = step, batch, bind(batch)
-        self.kind, self.closed = tree.kind, Closed(tree)
+        self._step, self.batch, tree = step, batch, bind(batch)
+        self._kind, self.closed = tree.kind, Closed(tree)
         rows = min(MOST_ROWS, -(-chains.rows // max(chains.heads.size, 1)))
         self.ahead = bind(RowsAhead(*_lines(batch, chains.rows), chains.following, rows))
+        self._steps: dict[str, Pointer] = {}
+
+    def step(self, seat: str) -> Pointer:
+        """Return the step for seats of a kind."""
+        if seat not in self._steps:
+            self._steps[seat] = Pointer(self._step, STEP, (seat, self._kind, "i8"))
+        return self._steps[seat]
+
+    def run(self, seat: StreamSeat, shelf: Shelf, playing: Handle) -> Pointer:
+        """Return the loop over the streams of a class."""
+        kinds = f"@{STEP}", "i8", seat.mount.kind, shelf.where.kind, "any", self.ahead.kind, playing.kind
+        return Pointer(run_class, RUN, (*kinds, "i8", "i8", "i8"))
+
+
+class ClassTurn(NamedTuple):
+    """Chains of a batch whose streams are of one class."""
+
+    seat: StreamSeat
+    shelf: Shelf
+    begin: int  # the first of the chains
+    end: int  # and the first after them, where the next turn begins
 
 
 class StreamSeat:
@@ -87,14 +113,15 @@ class StreamSeat:
         handle = bind(tree)
         self.kind = handle.kind
         rows, words, inside = _rows(handle)
-        self._seated = Seated(np.concatenate(words))
+        self._words = np.concatenate(words)
+        self.address = address(self._words)
         begins = np.cumsum([0, *(row.size for row in words)]).tolist()
-        at = {row.address: self._seated.address + WORD * begin for row, begin in zip(rows, begins, strict=False)}
+        at = {row.address: self.address + WORD * begin for row, begin in zip(rows, begins, strict=False)}
         places, offsets, self._shared = [], [], []
         for row, begin in zip(rows, begins, strict=False):
             arrays, handles = inside[row.address]
             for place, inner in handles:
-                self._seated.words[begin + place] = at[inner.address]
+                self._words[begin + place] = at[inner.address]
             for place, array in arrays:
                 offset = _offset(array, block, spare)
                 if offset is not None:
@@ -102,31 +129,23 @@ class StreamSeat:
                     offsets.append(offset)
                 elif array.size:  # an empty one may be a view of the block
                     self._shared.append(array)
-        size = WORD * self.width
+        used = _used(block.plan, self.width)
+        size = int(np.diff(used).sum())
         ahead, again = max(1, min(FARTHEST, NEAR // size)), min(MOST_AGAIN, size // WAITING)
-        self._mount = bind(Mount(self._seated.words, _whole(places), _whole(offsets), size, ahead, again))
+        self.mount = bind(Mount(self._words, _whole(places), _whole(offsets), WORD * self.width, used, ahead, again))
 
-    def play(self, batch: BoundBatch, chains: Chains, where: Where, words: Ints | None = None) -> Ints:
-        """Play chains; returns the indices of those that stopped and the results of their steps (2, k).
-
-        Where nothing is compiled, `words` are those of the streams (m, width).
-        """
-        stops = np.empty((2, chains.heads.size), dtype=np.int64)
-        step = Pointer(batch.step, "i8(any,any,i8)", (self.kind, batch.kind, "i8"))
-        if self._plain is None:
-            shared = batch.closed, self._mount, batch.ahead, where, chains.heads, chains.owners
-            return stops[:, : run_fleet(step, self._seated, *shared, stops)]
-        seat, count = Closed(bind(self._plain[0])), 0
-        assert words is not None
-        for g in range(chains.heads.size):
-            self._enter(words[g])
-            one, end = slice(g, g + 1), np.empty((2, 1), dtype=np.int64)
-            shared = batch.closed, self._mount, batch.ahead, where, chains.heads[one], chains.owners[one]
-            if run_fleet(step, seat, *shared, end):
-                stops[:, count] = g, end[1, 0]
-                count += 1
-            words[g] = self._left()
-        return stops[:, :count]
+    def play_plain(self, batch: BoundBatch, shelf: Shelf, playing: Handle, turn: range, count: int) -> int:
+        """Play chains as `run_class`, where nothing is compiled: every stream is copied into the learner and back."""
+        assert self._plain is not None
+        seat: Any = PlainSeat(self._plain[0])
+        step, line = batch.step(self.kind), playing.tree
+        for g in turn:
+            place = line.places[line.owners[g : g + 1]]
+            self._enter(shelf.read(place)[0])
+            given = step, seat, self.mount, shelf.where, batch.closed, batch.ahead, playing
+            count = run_class(*given, g, g + 1, count)
+            shelf.write(place, self._left()[None])
+        return count
 
     def _enter(self, words: Ints) -> None:
         """Copy a stream into the learner."""
@@ -156,6 +175,25 @@ def _offset(array: NDArray[Any], block: Block, spare: Sequence[NDArray[Any]]) ->
     return None
 
 
+def play(turns: Sequence[ClassTurn], batch: BoundBatch, chains: Chains, places: Ints) -> Ints:
+    """Play chains; returns the indices of those that stopped and the results of their steps (2, k).
+
+    `places` are those of all streams on their shelves.
+    """
+    cuts = _whole([turns[0].begin, *[turn.end for turn in turns]])
+    stops = np.empty((2, int(cuts[-1] - cuts[0])), dtype=np.int64)
+    playing = bind(Lineup(chains.heads, chains.owners, places, stops))
+    classes = np.zeros((0 if PLAIN else len(turns), 4), dtype=np.int64)
+    for k in range(len(classes)):
+        seat, shelf, _, _ = turns[k]
+        classes[k] = batch.step(seat.kind).address, seat.address, seat.mount.address, shelf.where.address
+    run = batch.run(turns[0].seat, turns[0].shelf, playing)
+    count = run_classes(run, classes, cuts, batch.closed, Closed(batch.ahead), Closed(playing))
+    for seat, shelf, begin, end in turns if PLAIN else ():
+        count = seat.play_plain(batch, shelf, playing, range(begin, end), count)
+    return stops[:, :count]
+
+
 def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
     """Return the addresses of the cache lines of row 0 in all arrays of a batch, and the bytes from row to row."""
     lines, strides = [], []
@@ -170,6 +208,14 @@ def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
 
 def _whole(numbers: list[int]) -> Ints:
     return np.array(numbers, dtype=np.int64)
+
+
+def _used(plan: Plan, width: int) -> Ints:
+    """Return the ranges of bytes (n, 2) that are fetched for a round of a stream: all but those of sparse fields."""
+    used = np.ones(width, dtype=np.bool_)
+    for said, shape, first in plan.places.fields.values():
+        used[first : first + math.prod(shape)] = not said.sparse
+    return WORD * np.flatnonzero(np.diff(used, prepend=False, append=False)).reshape(-1, 2)
 
 
 Found = tuple[list[tuple[int, NDArray[Any]]], list[tuple[int, Handle]]]  # arrays and handles, by the places of words

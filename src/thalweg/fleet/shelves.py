@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import mmap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Plan
 from thalweg._core.types import Ints
+from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.kinds import address
 
 CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
@@ -33,6 +34,13 @@ def _pages(size: int, large: bool) -> Ints:
     return np.frombuffer(pages, dtype=np.int64)
 
 
+class Where(NamedTuple):
+    """Where streams are, for kernels: in the rows of a matrix, whose chunks of 2^shift rows have addresses."""
+
+    chunks: Ints
+    shift: int
+
+
 class Shelf:
     """Rows of one width. Chunks without a stream give their memory back.
 
@@ -52,9 +60,17 @@ class Shelf:
         self.rows = 1 << self.shift  # of a chunk
         self._chunks: list[Ints | None] = []
         self.chunks = np.zeros(0, dtype=np.int64)
+        self._where: Handle | None = None
         self._counts = np.zeros(0, dtype=np.int64)  # streams in each chunk
         self._free, self._top = NONE, 0  # places given back; all from here on were never taken
         self.count = 0
+
+    @property
+    def where(self) -> Handle:
+        """A `Where` for kernels."""
+        if self._where is None or self._where.tree.chunks is not self.chunks:
+            self._where = bind(Where(self.chunks, self.shift))
+        return self._where
 
     @property
     def nbytes(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ from thalweg._core.types import Ints
 from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg.fleet.chains import Chains, chains_of
 from thalweg.fleet.families.base import Family, SizeClass, Sizes
-from thalweg.fleet.kernels import FULL, REASONS, Where
+from thalweg.fleet.kernels import FULL, REASONS
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
-from thalweg.fleet.seats import BoundBatch
+from thalweg.fleet.seats import BoundBatch, ClassTurn, play
 from thalweg.fleet.shelves import Shelf, shift
 
 NEVER = -(2**63)  # a time before all others
@@ -212,45 +211,49 @@ class Streams:
     def _play_once(self, batch: BoundBatch, chains: Chains) -> Ints:
         """Play chains as far as they go; returns the indices of those that stopped, and the results of their steps."""
         if len(self.classes) == 1:
-            return self._play_class(0, batch, chains)
+            return self._play_classes([0], [0, chains.heads.size], batch, chains)
         kinds = self.kind[chains.owners].astype(np.min_scalar_type(len(self.classes)))  # short ones are sorted quickly
         order = np.argsort(kinds, kind="stable")
-        cuts = np.flatnonzero(kinds[order[1:]] != kinds[order[:-1]]) + 1
-        if not cuts.size:
-            return self._play_class(int(kinds[0]), batch, chains)
-        found = []
-        for begin, end in itertools.pairwise([0, *cuts.tolist(), order.size]):
-            mine = order[begin:end]
-            left, ends = self._play_class(int(kinds[mine[0]]), batch, chains.some(mine))
-            found.append(np.stack([mine[left], ends]))
-        stops = np.concatenate(found, axis=1)
+        kinds = kinds[order]
+        begins = np.flatnonzero(np.append(True, kinds[1:] != kinds[:-1]))
+        if begins.size > 1:
+            chains = chains.some(order)
+        stops = self._play_classes(kinds[begins].tolist(), [*begins.tolist(), kinds.size], batch, chains)
+        if begins.size > 1:
+            stops[0] = order[stops[0]]
         return stops[:, np.argsort(stops[0])]
 
-    def _play_class(self, number: int, batch: BoundBatch, chains: Chains) -> Ints:
-        """Play chains of streams of one class, as `_play_once`."""
-        kind, shelf = self.classes[number]
-        where, total = Where(self.place, shelf.chunks, shelf.shift), chains.heads.size
-        if PLAIN:
-            words = shelf.read(self.place[chains.owners])
-            stops = kind.seats[0].play(batch, chains, where, words)
-            shelf.write(self.place[chains.owners], words)
-            return stops
-        if self.threads == 1 or total < FEW:
-            return kind.seats[0].play(batch, chains, where)
-        with contextlib.suppress(MemoryError):  # fewer threads play as well
-            while len(kind.seats) < self.threads:
-                kind.seats.append(self.family.seat(kind.sizes))
-        count = len(kind.seats)
-        cuts = [total * i // count for i in range(count + 1)]
-
-        def part(i: int) -> Ints:
-            stops = kind.seats[i].play(batch, chains.some(slice(cuts[i], cuts[i + 1])), where)
-            stops[0] += cuts[i]
-            return stops
-
+    def _play_classes(self, numbers: Sequence[int], cuts: Sequence[int], batch: BoundBatch, chains: Chains) -> Ints:
+        """Play chains class by class: those from cuts[k] on are of class numbers[k]. As `_play_once`."""
+        total, count = cuts[-1], 1 if PLAIN or cuts[-1] < FEW else self.threads
+        try:
+            parts = self._parts(numbers, cuts, [total * i // count for i in range(count + 1)])
+        except MemoryError:  # fewer threads play as well
+            parts = self._parts(numbers, cuts, [0, total])
+        if len(parts) == 1:
+            return play(parts[0], batch, chains, self.place)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="thalweg-fleet")
-        return np.concatenate(list(self._pool.map(part, range(count))), axis=1)
+        found = self._pool.map(lambda turns: play(turns, batch, chains, self.place), parts)
+        return np.concatenate(list(found), axis=1)
+
+    def _parts(self, numbers: Sequence[int], cuts: Sequence[int], ends: Sequence[int]) -> list[list[ClassTurn]]:
+        """Divide chains among threads, at `ends`. A class that several threads play has a seat for each of them."""
+        parts: list[list[ClassTurn]] = []
+        k = 0
+        taken = dict.fromkeys(numbers, 0)  # seats of each class
+        for begin, end in itertools.pairwise(ends):
+            turns = []
+            while begin < end:
+                kind, shelf = self.classes[numbers[k]]
+                if taken[numbers[k]] == len(kind.seats):
+                    kind.seats.append(self.family.seat(kind.sizes))
+                stop = min(end, cuts[k + 1])
+                turns.append(ClassTurn(kind.seats[taken[numbers[k]]], shelf, begin, stop))
+                taken[numbers[k]] += 1
+                k, begin = k + (stop == cuts[k + 1]), stop
+            parts += [turns] if turns else []
+        return parts
 
     def _mend(self, batch: Any, row: int, why: int, stream: int, stuck: set[tuple[int, int]]) -> str:
         """Mend a row that was refused, once; or return the reason why it cannot be played."""

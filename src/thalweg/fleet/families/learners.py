@@ -43,7 +43,7 @@ class FeedbackRows(NamedTuple):
     following: Ints  # (n,), or empty: see `Chains`
     gradients: Floats  # (n, d)
     losses: Floats  # (n,)
-    clipped: NDArray[np.bool_]  # (n,) whether the gradient was shortened before
+    clipped: NDArray[np.bool_]  # (1 + n,) whether any gradient was shortened before, and that of each row
     decisions: Floats  # (n, d) or (0, d): those that were played
     square_bound: float
     ahead: bool  # whether the next decision is made at the end of a round
@@ -64,7 +64,7 @@ def update_rows(seat: Any, batch: Any, first: int) -> int:
         if rows.decisions.shape[0] > 0:
             for j in range(d):
                 rows.decisions[t, j] = machine.x[j]
-        clipped = rows.clipped[t]
+        clipped = rows.clipped[0] and rows.clipped[1 + t]
         bound = LARGEST if clipped else rows.square_bound
         status = call(machine.update, machine.handle, rows.losses[t], bound, 1 if clipped else 0, True)
         if status != loop.PLAYED:
@@ -145,7 +145,7 @@ class Deciders(Family):
             chains.following,
             data["gradients"] if updates else np.zeros((0, d)),
             data["losses"] if updates else np.zeros(0),
-            np.zeros(n if updates else 0, dtype=np.bool_),
+            np.zeros(1 + n if updates else 1, dtype=np.bool_),
             np.full((0 if updates else n, d), np.nan),
             template._square_bound,
             template.machine.ahead,
@@ -171,7 +171,7 @@ class Deciders(Family):
             learner._feedback.shorten(batch.gradients[row])
         except InputError as error:
             return str(error).partition(": ")[2]
-        batch.clipped[row] = True
+        batch.clipped[0] = batch.clipped[1 + row] = True
         return ""
 
     def after(self, batch: FeedbackRows) -> None:
