@@ -28,7 +28,8 @@ before the first of them.
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
 
-Scores of a window and ratios are also kept in order, as scratch space: `sort` makes it from a state.
+Of the scores of a window and of the ratios those around the quantile are also kept in order, as scratch space
+(`thalweg.parts.nearby`): `sort` makes it from a state.
 """
 
 import math
@@ -40,11 +41,13 @@ import numpy as np
 from thalweg._core.rules import counters
 from thalweg._core.state import Past, Plan, field, part, scratch
 from thalweg._core.types import Floats, Ints
+from thalweg._kernels.fetching import fetch
 from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
-from thalweg.parts.ranked import insert, quantile, replace
+from thalweg.parts.nearby import BELOW, COUNT, NEARBY, enter, first_near, leave, reaches, refill
+from thalweg.parts.ranked import number_at, rank_of
 from thalweg.parts.weigher import Weigher, fits, teach
 
 RATIOS = 1000  # that are remembered for each half-life
@@ -66,9 +69,9 @@ class SideState(NamedTuple):
     L is the longest window, R = RATIOS; both are smaller as long as there are few scores: see `capacities`.
     """
 
-    recent: Floats = field("L")  # scores, one after another: the i-th is recent[i % L]
+    recent: Floats = field("L", sparse=True)  # scores, one after another: the i-th is recent[i % L]
     held: Ints = field("W")  # how many are in each window
-    ratios: Floats = field("H R")  # as `recent`
+    ratios: Floats = field("H R", sparse=True)  # as `recent`
     ranks: Ints = field("H")  # how many there were ever
     means: Floats = field("H")  # m_h
     counts: Floats = field("H")  # n_h
@@ -98,8 +101,9 @@ class SideSettings(NamedTuple):
     keep: Floats  # (H,) 2^(-1/h)
     capacity: int  # for scores; ENDLESS once there is capacity for all that are kept
     weights: Any = part()
-    scores: Floats = scratch("W L")  # those of each window, sorted
-    ranked: Floats = scratch("H R")  # ratios, sorted
+    near: Floats = scratch("B N")  # numbers around the rank of each candidate, then of the shortest window's top
+    spans: Ints = scratch("B 2")
+    numbers: Floats = scratch("S")  # all numbers of a window
 
 
 class SideTurn(NamedTuple):
@@ -132,10 +136,12 @@ class SideLayout(NamedTuple):
         W, H, L = self.windows.size, self.keep.size, int(self.windows.max())
         most = ENDLESS if capacity >= max(L, RATIOS) else capacity
         rates, shortest = _rates(self.alpha, self.correction, self.horizon), int(self.windows.argmin())
+        scores, ratios = min(L, capacity), min(RATIOS, capacity)
+        sizes = {"L": scores, "W": W, "H": H, "R": ratios, "K": W + H, "h": self.horizon}
         return Plan(
             SideState,
             SideSettings(self.alpha, *rates, self.patience, self.windows, shortest, self.keep, most),
-            {"L": min(L, capacity), "W": W, "H": H, "R": min(RATIOS, capacity), "K": W + H, "h": self.horizon},
+            sizes | {"B": W + H + 1, "N": NEARBY, "S": max(scores, ratios)},
             {"weights": weights},
             holds=_holds,
             begin=lambda s, c: weights.begin(s.weights, c.weights),
@@ -182,54 +188,99 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     yield "predictions", bool((s.asked <= math.exp(HIGHEST + 0.5 + c.fading * memory) * largest).all())
 
 
+@inner
+def _rank(s: SideState, c: SideSettings, b: int, n: int) -> float:
+    """The rank of row b of `near` among n numbers: that of a candidate's quantile, or of the second largest number."""
+    return rank_of(n, 1.0 - c.alpha) if b < s.candidates.shape[0] else max(n - 2.0, 0.0)
+
+
+@inner
+def _restore(s: SideState, c: SideSettings, b: int, w: int) -> None:
+    """Make row b of `near` reach its rank among the scores of window w or, from w = W on, the ratios of a half-life."""
+    W, L, kept = s.held.shape[0], s.recent.shape[0], s.tally[KEPT]
+    n = s.held[w] if w < W else min(s.ranks[w - W], RATIOS)
+    rank = _rank(s, c, b, n)
+    if n == 0 or reaches(c.spans[b], n, rank):
+        return
+    for i in range(n):
+        c.numbers[i] = s.recent[(kept - 1 - i) % L] if w < W else s.ratios[w - W, i]
+    refill(c.near[b], c.spans[b], c.numbers, n, rank)
+
+
 def sort(s: SideState, c: SideSettings) -> None:
-    """Make the scratch space that holds scores and ratios in order."""
-    longest = s.recent.size
-    for w, n in enumerate(s.held):
-        c.scores[w, :n] = np.sort(s.recent[(s.tally[KEPT] - 1 - np.arange(n)) % longest])
-    for h, n in enumerate(np.minimum(s.ranks, RATIOS)):
-        c.ranked[h, :n] = np.sort(s.ratios[h, :n])
+    """Make the scratch space that holds numbers in order."""
+    W, K = s.held.size, s.candidates.size
+    for b in range(K + 1):
+        w = b if b < K else c.shortest
+        n = int(s.held[w]) if w < W else min(int(s.ranks[w - W]), RATIOS)
+        latest = s.recent[(s.tally[KEPT] - 1 - np.arange(n)) % s.recent.size] if w < W else s.ratios[w - W, :n]
+        first = first_near(NEARBY, n, _rank(s, c, b, n)) if n else 0
+        near = np.sort(latest)[first : first + NEARBY]
+        c.near[b, : near.size], c.spans[b] = near, (first, near.size)
 
 
 # -------------------------------------------------------------------------------------------------- remembered scores
 
 
 @inner
-def _rest(s: SideState, patience: int) -> None:
+def _rest(s: SideState, c: SideSettings) -> None:
     """A long run of zeros: forget the scores; after a very long one, also that zeros were covered."""
     for w in range(s.held.shape[0]):
-        s.held[w] = 0
+        s.held[w] = c.spans[w, BELOW] = c.spans[w, COUNT] = 0
+    top = s.candidates.shape[0]
+    c.spans[top, BELOW] = c.spans[top, COUNT] = 0
     for h in range(s.means.shape[0]):
         s.means[h] = s.counts[h] = 0.0
     for k in range(s.candidates.shape[0]):
         s.candidates[k] = 0.0
-    if s.tally[ZEROS] > LONG * patience:
+    if s.tally[ZEROS] > LONG * c.patience:
         copy(s.before, s.balance)
+
+
+@inner
+def _fetch_old(s: SideState) -> None:
+    """Ask for the numbers that the next score replaces: after a while without a round they are not in the cache."""
+    L, kept, R = s.recent.shape[0], s.tally[KEPT], s.ratios.shape[1]
+    fetch(s.recent.ctypes.data + 8 * (kept % L))
+    for w in range(s.held.shape[0]):
+        fetch(s.recent.ctypes.data + 8 * ((kept - s.held[w]) % L))
+    for h in range(s.ranks.shape[0]):
+        fetch(s.ratios.ctypes.data + 8 * (h * R + s.ranks[h] % RATIOS))
+
+
+@inner
+def _exchange(s: SideState, c: SideSettings, b: int, n: int, full: bool, old: float, new: float) -> None:
+    """One number more in row b of `near`; if its window is full, the old one leaves."""
+    if full:
+        n -= 1
+        leave(c.near[b], c.spans[b], old)
+    enter(c.near[b], c.spans[b], n, new, _rank(s, c, b, n + 1))
 
 
 @inner
 def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> None:
     """Windows, means and ratios, with the score in them; `scales` are the means of when it was predicted."""
-    longest, kept = s.recent.shape[0], s.tally[KEPT]
-    for w in range(c.windows.shape[0]):
+    W, L, K, kept = s.held.shape[0], s.recent.shape[0], s.candidates.shape[0], s.tally[KEPT]
+    for w in range(W):
         n = s.held[w]
-        if n == c.windows[w]:
-            replace(c.scores[w], n, s.recent[(kept - n) % longest], score)
-        else:
-            insert(c.scores[w], n, score)
-            s.held[w] += 1
-    s.recent[kept % longest] = score
+        full, old = n == c.windows[w], s.recent[(kept - n) % L]
+        _exchange(s, c, w, n, full, old, score)
+        if w == c.shortest:
+            _exchange(s, c, K, n, full, old, score)
+        s.held[w] = n if full else n + 1
+    s.recent[kept % L] = score
     s.tally[KEPT] += 1
-    top = c.scores[c.shortest, s.held[c.shortest] - 1]
     for h in range(s.means.shape[0]):
         if scales[h] > 0.0:
-            ratio, place = min(score / scales[h], STEEPEST), s.ranks[h] % RATIOS
-            if s.ranks[h] < RATIOS:
-                insert(c.ranked[h], s.ranks[h], ratio)
-            else:
-                replace(c.ranked[h], RATIOS, s.ratios[h, place], ratio)
-            s.ratios[h, place] = ratio
+            n, ratio = s.ranks[h], min(score / scales[h], STEEPEST)
+            old = s.ratios[h, n % RATIOS] if n >= RATIOS else 0.0
+            _exchange(s, c, W + h, min(n, RATIOS), n >= RATIOS, old, ratio)
+            s.ratios[h, n % RATIOS] = ratio
             s.ranks[h] += 1
+    for b in range(K + 1):
+        _restore(s, c, b, b if b < K else c.shortest)
+    top = number_at(c.near[K], c.spans[K, BELOW], s.held[c.shortest], s.held[c.shortest] - 1.0)
+    for h in range(s.means.shape[0]):
         s.counts[h] = c.keep[h] * s.counts[h] + 1.0
         s.means[h] = min(s.means[h] + (score - s.means[h]) / s.counts[h], top)  # (5), (6)
 
@@ -237,14 +288,13 @@ def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> No
 @inner
 def _propose(s: SideState, c: SideSettings) -> None:
     """(4) to (6). There is at least one score."""
-    level, W = 1.0 - c.alpha, c.windows.shape[0]
-    top = 2.0 * c.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
-    for w in range(W):
-        s.candidates[w] = min(quantile(c.scores[w], s.held[w], level), top)
-    for h in range(s.means.shape[0]):
-        n = min(s.ranks[h], RATIOS)
-        ratio = quantile(c.ranked[h], n, level) if n > 0 else 1.0
-        s.candidates[W + h] = min(s.means[h] * ratio, top)
+    W, K = s.held.shape[0], s.candidates.shape[0]
+    n = s.held[c.shortest]
+    top = 2.0 * number_at(c.near[K], c.spans[K, BELOW], n, _rank(s, c, K, n))
+    for k in range(K):
+        n = s.held[k] if k < W else min(s.ranks[k - W], RATIOS)
+        value = number_at(c.near[k], c.spans[k, BELOW], n, _rank(s, c, k, n)) if n > 0 else 1.0
+        s.candidates[k] = min(value if k < W else s.means[k - W] * value, top)
 
 
 # -------------------------------------------------------------------------------------------------------------- a round
@@ -273,6 +323,7 @@ def ask(handle: AnyHandle, row: int) -> float:
     copy(s.candidates, s.advice[row])
     copy(s.means, s.scales[row])
     s.asked[row] = threshold
+    _fetch_old(s)
     return threshold
 
 
@@ -292,7 +343,7 @@ def answer(handle: AnyHandle, row: int, score: float) -> None:
     s.tally[MISSED] += int(missed)
     s.tally[ZEROS] = s.tally[ZEROS] + 1 if score == 0.0 else 0
     if s.tally[ZEROS] > c.patience:
-        _rest(s, c.patience)
+        _rest(s, c)
         return
     factor = np.exp(_lasting(s, c))
     s.balance[0] = min(max(s.balance[0] + (missed - c.alpha), c.least), c.most)  # (2)

@@ -5,19 +5,29 @@ from thalweg._kernels.jit import inner
 
 
 @inner
-def quantile(ranked: Floats, n: int, level: float) -> float:
-    """The number with rank level (n + 1), between neighbours linear; n >= 1."""
-    place = level * (n + 1) - 1.0
-    if place <= 0.0:
-        return float(ranked[0])
-    if place >= n - 1:
-        return float(ranked[n - 1])
-    i = int(place)
-    return float(ranked[i] + (place - i) * (ranked[i + 1] - ranked[i]))
+def rank_of(n: int, level: float) -> float:
+    """The rank of a quantile among n >= 1 numbers, counted from 0, with a fraction: level (n + 1) - 1, or an end."""
+    return min(max(level * (n + 1) - 1.0, 0.0), float(n - 1))
 
 
 @inner
-def _place(ranked: Floats, n: int, value: float) -> int:
+def number_at(ranked: Floats, below: int, n: int, rank: float) -> float:
+    """The number of this rank of n, between neighbours linear; the first `below` numbers are not in the array."""
+    i = int(rank)
+    if i >= n - 1:
+        return float(ranked[n - 1 - below])
+    low, high = ranked[i - below], ranked[i + 1 - below]
+    return float(low + (rank - i) * (high - low))
+
+
+@inner
+def quantile(ranked: Floats, n: int, level: float) -> float:
+    """The number with rank level (n + 1), counted from 1, between neighbours linear; n >= 1."""
+    return number_at(ranked, 0, n, rank_of(n, level))
+
+
+@inner
+def place_of(ranked: Floats, n: int, value: float) -> int:
     """How many of the n numbers are below the value."""
     low, high = 0, n
     while low < high:
@@ -32,7 +42,7 @@ def _place(ranked: Floats, n: int, value: float) -> int:
 @inner
 def insert(ranked: Floats, n: int, value: float) -> None:
     """One more number beside n."""
-    i = _place(ranked, n, value)
+    i = place_of(ranked, n, value)
     for j in range(n, i, -1):
         ranked[j] = ranked[j - 1]
     ranked[i] = value
@@ -41,7 +51,7 @@ def insert(ranked: Floats, n: int, value: float) -> None:
 @inner
 def replace(ranked: Floats, n: int, old: float, new: float) -> None:
     """Replace one of n numbers by another."""
-    i = _place(ranked, n, old)
+    i = place_of(ranked, n, old)
     while i + 1 < n and ranked[i + 1] < new:
         ranked[i] = ranked[i + 1]
         i += 1

@@ -140,10 +140,10 @@ class Trackers(Family):
         return learner._memory.handle.tree  # type: ignore[no-any-return]
 
     def spare(self, learner: ConformalTracker) -> list[NDArray[Any]]:
-        """Scores and ratios in order, and how many Trackers have not begun."""
+        """Scores and ratios around quantiles, in order, and how many Trackers have not begun."""
         sides: Sides = learner._memory.handle.tree
         turns: list[SideTurn] = [one.tree for one in (sides.above, sides.below)[: 1 + sides.two]]
-        kept = [array for turn in turns for array in (turn.settings.scores, turn.settings.ranked)]
+        kept = [array for turn in turns for array in (turn.settings.near, turn.settings.spans)]
         return [*kept, turns[0].weigher.pending]
 
     def grow(self, learner: ConformalTracker) -> Growth:
