@@ -26,9 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.types import AnyArray, Floats, Ints
+from thalweg._kernels.kinds import address
 from thalweg.errors import StateError
 
 WORD = np.dtype(np.int64)  # every entry of a state is one 64-bit word
+LINE = 8  # words of a cache line
+SCRATCH = 256  # words that a block allocates for scratch space at a time
 
 
 class Past(NamedTuple):
@@ -317,7 +320,7 @@ class Block:
             for name, (said, shape, first) in plan.places.fields.items()
         }
         self.state = _tree(plan, iter(self.arrays.values()))
-        self.settings = _settings(plan)
+        self.settings = _settings(plan, _Scratch())
 
     @classmethod
     def fresh(cls, plan: Plan) -> Self:
@@ -373,7 +376,27 @@ def _tree(plan: Plan, arrays: Iterator[AnyArray]) -> Any:
     )
 
 
-def _settings(plan: Plan) -> Any:
+class _Scratch:
+    """Working memory of a block. Each array begins with a cache line, and all are close together.
+
+    Wherever an allocator happens to put them, rounds of the same learner take up to a fifth longer in some processes.
+    """
+
+    def __init__(self) -> None:
+        self._memory, self._taken = np.zeros(0, WORD), 0
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+        """Return an array of zeros."""
+        words = -(-math.prod(shape) // LINE) * LINE
+        if self._taken + words > self._memory.size:
+            memory = np.zeros(max(words, SCRATCH) + LINE, WORD)
+            first = -address(memory) // WORD.itemsize % LINE
+            self._memory, self._taken = memory[first : first - LINE], 0
+        self._taken += words
+        return np.ndarray(shape, dtype, self._memory, WORD.itemsize * (self._taken - words))
+
+
+def _settings(plan: Plan, scratch: _Scratch) -> Any:
     """Return the settings of a plan with those of its parts and new scratch space."""
     if not plan.settings:
         return plan.settings
@@ -382,11 +405,11 @@ def _settings(plan: Plan) -> Any:
     for at, name, said in _left_open(kind):
         value = made[at]
         if isinstance(value, Field):
-            made[at] = np.zeros(plan.shape(value), said.dtype)
+            made[at] = scratch.array(plan.shape(value), said.dtype)
         elif isinstance(value, Several):
-            made[at] = tuple([_settings(one) for one in plan.several[name]])
+            made[at] = tuple([_settings(one, scratch) for one in plan.several[name]])
         elif isinstance(value, Part):
-            made[at] = _settings(plan.parts[name])
+            made[at] = _settings(plan.parts[name], scratch)
     return kind._make(made)
 
 
