@@ -3,11 +3,13 @@
     python benchmarks/fleet.py                 a million streams of EfficientDynamic, fewer of the others: 6 GB
     python benchmarks/fleet.py --streams 10000
 
-Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams, get
-rows of the same kind, and as many in a turn: on a machine with other work the least of short turns is less than that of
-long ones. In the rounds that are compared no state grows and no Forecaster looks for seasons. Resident memory is that
-of the process, less that before the fleet. "Memory alone" is the time to read and write the bytes of a stream at the
-bandwidth of a large copy: a bound for rounds with one row a key.
+    python benchmarks/fleet.py --only Conformal    cases whose name has this, and neither frames nor disk
+
+Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams and
+get rows of the same kind; the time of a call with one row is subtracted, so that only rounds count. In the rounds that
+are compared no state grows and no Forecaster looks for seasons. Resident memory is that of the process, less that
+before the fleet. "Memory alone" is the time to read and write the bytes of a stream at the bandwidth of a large copy: a
+bound for rounds with one row a key.
 """
 
 import argparse
@@ -26,13 +28,15 @@ from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
 AGE, MORE = 380, 120  # rounds of streams before they are measured, and of single learners after that
-SINGLES = 100  # learners
-TURNS = 5
+LONG = 5000  # the latter, for learners whose rounds stay the same
+SINGLES = 40  # learners
+TURNS = 7
 
 
-def cpu(work):
+def cpu(work, collect=True):
     """Processor seconds."""
-    gc.collect()
+    if collect:
+        gc.collect()
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -54,10 +58,11 @@ def bandwidth(size=1 << 28):
 
 
 class Case:
-    """A template, its rows, and how single learners play them."""
+    """A template, its rows, and how single learners play them: `more` rounds after the first AGE ones."""
 
-    def __init__(self, name, make, streams, seed=0):
-        self.name, self.make, self.streams, self.rng = name, make, streams, np.random.default_rng(seed)
+    def __init__(self, name, make, streams, more=MORE, seed=0):
+        self.name, self.make, self.streams, self.more = name, make, streams, more
+        self.rng = np.random.default_rng(seed)
 
     def update(self, fleet, keys):
         """Play a row of each of these keys."""
@@ -72,34 +77,32 @@ class Case:
         g, paid = 0.3 * self.rng.standard_normal((n, self.make().domain.dim)), 5 + self.rng.random(n)
         return lambda: fleet.update(keys, g, paid)
 
+    def rounds(self, one, y, first, last):
+        """A call that plays some rounds of a single learner, which has played those before them."""
+        if isinstance(one, Forecaster):
+            return lambda: one.run(y[first:last])
+        if isinstance(one, ConformalTracker):
+            return lambda: one.run(np.zeros(last - first), y[first:last])
+        world = tw.problems.LinearModel(self.gradients[first:last], 5 + abs(y[first:last]), loss="linear")
+        return lambda: tw.play(one, world)
+
     def single(self):
-        """Runs of SINGLES learners; seconds for AGE rounds of each, and for MORE."""
-        n, d = AGE + MORE, getattr(getattr(self.make(), "domain", None), "dim", 1)
-        again = max(1, self.streams // MORE // SINGLES)
-        f, y = self.rng.standard_normal(n), 5 + self.rng.standard_normal((SINGLES, n))  # seasons found differ
-        gradients, paid = 0.3 * self.rng.standard_normal((n, d)), 5 + self.rng.random(n)
-        found = []
-        for rounds in (AGE, n):
-            world = tw.problems.LinearModel(gradients[:rounds], paid[:rounds], loss="linear")
-            learners = [self.make() for _ in range(SINGLES)]
-
-            def play(learners=learners, rounds=rounds, world=world):
-                for k, one in enumerate(learners * again):
-                    one.reset()
-                    if isinstance(one, Forecaster):
-                        one.run(y[k % SINGLES, :rounds])
-                    elif isinstance(one, ConformalTracker):
-                        one.run(f[:rounds], y[k % SINGLES, :rounds])
-                    else:
-                        tw.play(one, world)
-
-            found.append(cpu(play) / again)
+        """Seconds of SINGLES learners for AGE rounds and one more, without the former; and for `more` ones."""
+        n, d = AGE + self.more, getattr(getattr(self.make(), "domain", None), "dim", 1)
+        self.gradients = 0.3 * self.rng.standard_normal((n, d))
+        found = [0.0, 0.0]
+        for _ in range(SINGLES):
+            y = self.rng.standard_normal(n) + (5 if isinstance(self.make(), Forecaster) else 0)
+            for k, last in enumerate((AGE + 1, n)):
+                one = self.make()
+                self.rounds(one, y, 0, AGE)()
+                found[k] += cpu(self.rounds(one, y, AGE, last), collect=False)
         return found
 
     def alone(self, found):
         """Seconds a round of a single learner that is as old as the streams: calls themselves drop out."""
-        young, old = np.min(found, axis=0)
-        return (old - young) / MORE / SINGLES
+        call, rounds = np.min(found, axis=0)
+        return (rounds - call) / (self.more - 1) / SINGLES
 
     def by_hand(self, count=300, rounds=30):
         """A dict of learners, called from Python; seconds a round, and bytes a learner."""
@@ -226,23 +229,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="")
     given = parser.parse_args()
     n = given.streams
     print("| learner | streams | single, us | one row a key (ratio) | 8 rows a key (ratio) | memory alone, us | "
           "birth, us | dict of learners, us | bytes a stream | resident / nbytes | a learner in a dict |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for case in (
-        Case("EfficientDynamic(Box(8))", dynamic, n),
+        Case("EfficientDynamic(Box(8))", dynamic, n, LONG),
         Case("Tracker(Ball(4))", lambda: tw.Tracker(Ball(4)), n // 10),
         Case("Forecaster(lags=8, season=None)", lambda: Forecaster(lags=8, season=None), n // 10),
         Case("Forecaster(lags=8)", lambda: Forecaster(lags=8), n // 10),
         Case("Forecaster()", lambda: Forecaster(), n // 10),
-        Case("ConformalTracker(0.9)", lambda: ConformalTracker(0.9), n // 50),
+        Case("ConformalTracker(0.9)", lambda: ConformalTracker(0.9), n // 20),
     ):
-        measure(case, given.threads)
-        gc.collect()
-    frames(n // 10)
-    disk(n)
+        if given.only in case.name:
+            measure(case, given.threads)
+            gc.collect()
+    if not given.only:
+        frames(n // 10)
+        disk(n)
 
 
 if __name__ == "__main__":

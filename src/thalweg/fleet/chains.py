@@ -48,7 +48,7 @@ def chains_of(streams: Ints, top: int, order: Ints | None = None) -> Chains:
         names = names[names >= 0]
         top = names.size
     first, following = np.full(top, -1, dtype=np.int32), np.empty(rows, dtype=np.int64)
-    heads, owners = np.empty((2, min(rows, top)), dtype=np.int64)
+    heads, owners = np.empty((2, min(rows, top) + 1), dtype=np.int64)
     if not link_rows(streams, NONE if order is None else order, first, following):
         following = NONE
     count = list_heads(first, heads, owners)
@@ -76,10 +76,12 @@ def link_rows(streams: Ints, order: Ints, first: NDArray[np.int32], following: I
 
 @kernel
 def list_heads(first: NDArray[np.int32], heads: Ints, owners: Ints) -> int:
-    """Write the first row of each stream that has one, and the stream. Returns how many there are."""
+    """Write the first row of each stream that has one, and the stream. Returns how many there are.
+
+    Streams without one are overwritten, so `heads` and `owners` have an entry more than is needed.
+    """
     count = 0
     for s in range(first.shape[0]):
-        if first[s] >= 0:
-            heads[count], owners[count] = first[s], s
-            count += 1
+        heads[count], owners[count] = first[s], s
+        count += first[s] >= 0
     return count

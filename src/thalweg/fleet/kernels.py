@@ -53,11 +53,13 @@ class Lineup(NamedTuple):
 class RowsAhead(NamedTuple):
     """The rows of a batch, which are fetched ahead of time like the streams.
 
-    `lines` has the addresses of the cache lines of row 0 in all arrays, `strides` the bytes from row to row.
+    `lines` has the addresses of the cache lines of row 0 in all arrays, `strides` the bytes from row to row. From place
+    `last` on they are the last ones of each array: row t + 1 needs no others if row t was fetched.
     """
 
     lines: Ints
     strides: Ints
+    last: int
     following: Ints  # the batch's
     rows: int  # of a stream, fetched ahead of time
 
@@ -103,13 +105,14 @@ def run_class(
     for g in range(begin, end):
         if following.shape[0] > 0 and g + 2 * ahead < end:
             fetch(row0 + WORD * heads[g + 2 * ahead])
+            fetch(row0 + WORD * (heads[g + 2 * ahead] + rows.rows))  # rows of a stream often stand together
         if g + ahead < end:
             _fetch(_base(chunks, size, places[owners[g + ahead]]), mount.used)
-            t = heads[g + ahead]
+            t, before = heads[g + ahead], -2
             for _ in range(rows.rows):
-                for i in range(lines.shape[0]):
+                for i in range(rows.last if t == before + 1 else 0, lines.shape[0]):
                     fetch(lines[i] + strides[i] * t)
-                t = after(following, t)
+                t, before = after(following, t), t
                 if t < 0:
                     break
         if g + 1 < end:

@@ -194,19 +194,19 @@ def play(turns: Sequence[ClassTurn], batch: BoundBatch, chains: Chains, places: 
     return stops[:, :count]
 
 
-def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
-    """Return the addresses of the cache lines of row 0 in all arrays of a batch, and the bytes from row to row."""
-    lines, strides = [], []
+def _lines(batch: Any, rows: int) -> tuple[Ints, Ints, int]:
+    """Return `lines`, `strides` and `last` of a batch's `RowsAhead`."""
+    found = []
     for one in batch[1:]:  # without `following`
         if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == rows:
             size = one.strides[0]
-            for away in sorted({*range(0, min(size, WIDEST), LINE), max(0, min(size, WIDEST) - WORD)}):
-                lines.append(address(one) + away)
-                strides.append(size)
-    return _whole(lines), _whole(strides)
+            away = sorted({*range(0, min(size, WIDEST), LINE), max(0, min(size, WIDEST) - WORD)})
+            found += [(line == away[-1], address(one) + line, size) for line in away]
+    table = _whole(sorted(found)).reshape(-1, 3)
+    return table[:, 1].copy(), table[:, 2].copy(), int((table[:, 0] == 0).sum())
 
 
-def _whole(numbers: list[int]) -> Ints:
+def _whole(numbers: Sequence[object]) -> Ints:
     return np.array(numbers, dtype=np.int64)
 
 
