@@ -89,9 +89,12 @@ def test_growth_goes_through_many_classes():
     assert len(classes) > 3
 
 
-def test_streams_of_many_classes_are_played_in_one_batch():
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_streams_of_many_classes_are_played_in_one_batch(count, monkeypatch):
+    """Threads get parts of the batch that begin and end within classes, or have several."""
+    monkeypatch.setattr(streams, "FEW", 1)
     make = ESTIMATORS["Forecaster, columns"]
-    fleet, singles = fleet_of(make), Singles(make)
+    fleet, singles = fleet_of(make, threads=count), Singles(make)
     for seed, rows in enumerate((1, 2, 300, 5, 1000, 40)):
         keys, y, X = batch(seed, make(), rows, 3 + 5 * seed)
         assert fleet.run(keys, y, X).tobytes() == singles.run(keys, y, X).tobytes()

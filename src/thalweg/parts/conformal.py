@@ -141,7 +141,7 @@ class SideLayout(NamedTuple):
         return Plan(
             SideState,
             SideSettings(self.alpha, *rates, self.patience, self.windows, shortest, self.keep, most),
-            sizes | {"B": W + H + 1, "N": NEARBY, "S": max(scores, ratios)},
+            sizes | {"B": W + H + 1, "N": min(NEARBY, capacity), "S": max(scores, ratios)},
             {"weights": weights},
             holds=_holds,
             begin=lambda s, c: weights.begin(s.weights, c.weights),
@@ -214,8 +214,8 @@ def sort(s: SideState, c: SideSettings) -> None:
         w = b if b < K else c.shortest
         n = int(s.held[w]) if w < W else min(int(s.ranks[w - W]), RATIOS)
         latest = s.recent[(s.tally[KEPT] - 1 - np.arange(n)) % s.recent.size] if w < W else s.ratios[w - W, :n]
-        first = first_near(NEARBY, n, _rank(s, c, b, n)) if n else 0
-        near = np.sort(latest)[first : first + NEARBY]
+        first = first_near(c.near.shape[1], n, _rank(s, c, b, n)) if n else 0
+        near = np.sort(latest)[first : first + c.near.shape[1]]
         c.near[b, : near.size], c.spans[b] = near, (first, near.size)
 
 
