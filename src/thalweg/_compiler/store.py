@@ -55,8 +55,8 @@ def _toolchain() -> str:
     """Digest of everything besides a kernel's sources that its machine code depends on."""
     versions = [numba.__version__, llvmlite.__version__, np.__version__, platform.python_version(), platform.machine()]
     versions.append(os.environ.get("NUMBA_BOUNDSCHECK", "0"))
-    names = "_compiler/emit.py", "_compiler/lowering.py", "_compiler/types.py", "_kernels/kinds.py"
-    files = [PACKAGE / name for name in names]
+    names = "emit.py", "fetching.py", "lowering.py", "types.py"
+    files = [*(PACKAGE / "_compiler" / name for name in names), PACKAGE / "_kernels" / "kinds.py"]
     texts = [file.read_bytes() for file in files]
     return hashlib.blake2b(b"|".join([repr(versions).encode(), *texts]), digest_size=8).hexdigest()
 
